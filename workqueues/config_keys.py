@@ -117,6 +117,13 @@ FULL_BELOW | float GB | 0.1 | 0.. | decision D16
 TRANSIENT_LIFETIME | duration | 14d | 50ms..3650d | facts on timeouts 5.3
     How long datasets are kept that a task calls transient, from its end on.
 
+[feeder]
+CHECK_INTERVAL | duration | 5min | 50ms..30d | facts on datasets 1.2.3
+    How often the catalogue is asked for new files of an input that is still open, where the task uses these.
+JOBS_TO_WAIT | int jobs | 20 | 1..10000 | facts on workflows 7.2
+    New files of a parent that still runs are collected until there are enough for so many jobs; nChunksToWait of a task comes
+    first.
+
 [jobsplitter]
 MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1
     Most master files of a job whose task sets neither nFilesPerJob nor nMaxFilesPerJob.

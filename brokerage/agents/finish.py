@@ -18,11 +18,11 @@ from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import kill_children
 from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
-from workqueues.ledger.incexec import read_again
 from workqueues.ledger.lifetimes import limit_lifetimes
+from workqueues.ledger.open_inputs import read_again_now, wait_for_more
 from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Task
-from workqueues.queries.datasets import dataset_counts, output_names
+from workqueues.queries.datasets import dataset_counts, output_names, written_names
 from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.post_processors import POST_PROCESSORS, EndingTask
@@ -46,8 +46,8 @@ def finish(run: Run) -> int:
 def prepare(run: Run, task: Task) -> bool:
     """Close the inputs of one claimed task if it is through and no job of it lives: whether it was."""
     readiness = ready_to_finish(task.status, dataset_counts(task.id))
-    if readiness.target == "defined" and not live_jobs(task.id):
-        read_again(run.id, task.id, run.who, readiness.reason)
+    if readiness.target == "defined" and task.status != "throttled" and not live_jobs(task.id):
+        wait_for_more(run.id, task.id, run.who)
         return True
     if readiness.target != "prepared" or live_jobs(task.id):
         release(task.id, run.id)
@@ -82,6 +82,8 @@ def end(run: Run, task: Task) -> bool:
     end_task(run.id, task.id, ending, run.who, failure_rate(task.id), about)
     if ending.status in TASK.corrupted:
         kill_children(task.id, run.who)
+    if ending.status in TASK.final:
+        read_again_now(task.vo, written_names(task.id))
     if kick_children(task.id):
         look("wake")
     return True

@@ -29,7 +29,7 @@ from brokerage.models.job import RETRY_RELATION
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.input_ways import InputWay
-from brokerage.rules.placement.job_builder import JobBuilder, dealt_files
+from brokerage.rules.placement.job_builder import NOTHING_LOST, JobBuilder, LostNames, dealt_files
 from brokerage.rules.placement.memory_turns import MemoryTurns
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
 from brokerage.rules.placement.place_jobs import NO_WAYS
@@ -41,9 +41,11 @@ from workqueues.ledger.moves import Stale, move_dataset, move_task
 from workqueues.ledger.picking import pause_files, take_files
 from workqueues.ledger.secondaries import advance, load_secondaries
 from workqueues.models import Dataset, JobParamsTemplate, Task
+from workqueues.queries.lost_outputs import recovery_of
 from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.protocol import Dropped
+from workqueues.states import OUTPUT_TYPES
 
 NO_NEEDS = AwaitedInput()
 MOST_FILES = 50_000
@@ -106,11 +108,19 @@ def make_jobs(
         outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)
         queues = task_queues(task, {(p.job.queue_id, p.job.slot) for p in placed})
         parameters = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
-        builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs)
+        lost = _lost_names(task) if usable.rules.recovery else NOTHING_LOST
+        builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs, lost)
         jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         dealt = dealt_files(usable.others, placed)
         generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner)
+
+
+def _lost_names(task: Task) -> LostNames:
+    """The names that the jobs of a task give again that makes lost files."""
+    dataset_name = task.params.task_params["oldDatasetName"]
+    ours = Dataset.objects.filter(task_id=task.id, dataset_name=dataset_name, type__in=OUTPUT_TYPES)
+    return LostNames(ours.values_list("id", flat=True).first() or 0, recovery_of(task).names)
 
 
 @contextmanager

@@ -52,6 +52,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
         merges=site_merges(task, using) if parse(task.split_rule).merge_output else (),
+        open_inputs=around.open_inputs,
     )
 
 
@@ -65,7 +66,7 @@ def _reason(task: Task, using: str) -> str:
 class Surroundings(NamedTuple):
     """What of other tables a task hangs on: its parent, which is of the same VO; ready files that are not given to jobs; files of
     masters that wait since a try failed, or since a file beside them is held back; last success and error of the agent; why
-    it is throttled.
+    it is throttled; inputs that are open, and read again.
     """
 
     parent: ParentTask | None
@@ -74,6 +75,7 @@ class Surroundings(NamedTuple):
     partnerless: PausedFiles
     agent: tuple[datetime | None, datetime | None]
     throttles: Sequence[ThrottleCause]
+    open_inputs: Sequence[str] = ()
 
 
 def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str = "default") -> Surroundings:
@@ -84,7 +86,9 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
             SELECT p.id, p.task_name, p.status, f.n, f.reason, w.n, w.due, w.beside, w.beside_due, a.last_success,
                 a.last_error_at, ARRAY(SELECT cause FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause),
                 ARRAY(SELECT why FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause),
-                ARRAY(SELECT until FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause)
+                ARRAY(SELECT until FROM workqueues_taskthrottle WHERE task_id = %(task)s ORDER BY cause),
+                ARRAY(SELECT dataset_name FROM workqueues_dataset WHERE task_id = %(task)s AND type = 'input'
+                    AND state_check_expiration IS NOT NULL ORDER BY dataset_name)
             FROM (SELECT count(*) AS n, min(held) AS reason FROM workqueues_file WHERE task_id = %(task)s AND held <> '') AS f
             CROSS JOIN (
                 SELECT count(*) FILTER (WHERE tried) AS n, min(due) FILTER (WHERE tried) AS due,
@@ -109,7 +113,8 @@ def surroundings(task_id: int, vo: str, parent_id: int, agent: str, using: str =
         PausedFiles(n_failed, due, n_failed + n_beside > MOST_PAUSED),
         PausedFiles(n_beside, beside_due, n_failed + n_beside > MOST_PAUSED),
         (more[0], more[1]),
-        [ThrottleCause(*cause) for cause in zip(*more[2:], strict=True)],
+        [ThrottleCause(*cause) for cause in zip(*more[2:5], strict=True)],
+        more[5],
     )
 
 

@@ -23,7 +23,7 @@ from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.generation import STANDARD, Generation
 from workqueues.splitters.generator import GeneratorTask
-from workqueues.states import INPUT_FILE
+from workqueues.states import INPUT_FILE, MUTABLE
 
 
 def max_files_of(task: Task) -> int:
@@ -40,7 +40,8 @@ def usable_input(
     """
     rules, generation = parse(task.split_rule).cutting, generation_of(task)
     taken = len(files) if taken is None else taken
-    complete = apart or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and dataset.state != "open")
+    more_come = dataset.state == MUTABLE and rules.respect_split_rule
+    complete = apart or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and not more_come)
     pieces = free_pieces(files) if cuts_events(dataset.type, rules) else None
     columns = columns_of(files, pieces, complete=complete, named=not generation.standard)
     return UsableInput(dataset, rules, max_files_of(task), files, pieces or (), columns, generation)

@@ -60,6 +60,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "job:read": _READERS,
     "dataset:read": _READERS,
     "dataset:grant": frozenset({"submitter", "session", "operator", "superuser"}),
+    "dataset:close": frozenset({"submitter", "session", "operator", "superuser"}),
+    "dataset:recover": frozenset({"submitter", "session", "operator", "superuser"}),
     "decision:read": _READERS,
     "agent:read": _READERS,
     "grid:read": _READERS,

@@ -67,11 +67,13 @@ from workqueues.ledger.commands import _give_up
 from workqueues.ledger.finish import note_progress
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.lifetimes import limit_lifetimes
+from workqueues.ledger.open_inputs import kick_followers, read_again_now
 from workqueues.ledger.output_names import claim_outputs
 from workqueues.ledger.picking import give_back_picked, take_files, take_partners
 from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Dataset, File, Task
 from workqueues.queries import ranges
+from workqueues.queries.lost_outputs import made_outputs, recovering_tasks
 from workqueues.queries.read_grants import withheld_inputs
 from workqueues.queries.retry_limits import most_tries
 from workqueues.queries.tasks import input_writers, live_writers, newest_named, written_by_others
@@ -195,6 +197,10 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("file_by_state",),
     ),
     ("children that wait", lambda: kick_children(40), ("task_by_parent", "workqueues_inputwriter_writer_id")),
+    ("children that wait for no end", lambda: kick_followers(40), ("task_by_parent", "workqueues_inputwriter_writer_id")),
+    ("who follows a dataset", lambda: read_again_now("demo", ["in.7"]), ("dataset_by_name",)),
+    ("the jobs that made lost files", lambda: made_outputs("demo", "out.7", ["out.7", "out.8"]), ("dataset_by_name",)),
+    ("who makes lost files again", lambda: recovering_tasks("demo", "out.7"), ("planned_output_once",)),
     ("who writes an input", lambda: live_writers("demo", "user7", "", ["out.7", "out.8"]), ("planned_output_once",)),
     ("who else writes outputs", lambda: written_by_others(Task(id=7, vo="demo"), ["out.7", "out.8"]), ("planned_output_once",)),
     (

@@ -38,6 +38,7 @@ PLANTED: dict[str, str] = {
     "ended_task_inputs_settled": change(FILE, "status = 'ready'", f"{INPUTS} AND {OF_DONE}"),
     "done_task_complete": change(DATASET, "n_files_finished = n_files_finished - 1", f"{INPUTS} AND {OF_DONE}"),
     "input_counters": change(DATASET, "n_files_used = n_files_used - 1", f"{INPUTS} AND n_files_used > 0"),
+    "open_input_read_again": change(DATASET, "state_check_expiration = now()", f"{INPUTS} AND {OF_DONE}"),
     "on_hold_counter": change(DATASET, "n_files_on_hold = n_files_on_hold + 1", INPUTS),
     "output_counters": change(DATASET, "n_files_failed = n_files_failed + 1", "type = 'output'"),
     "output_events": change(DATASET, "n_events = coalesce(n_events, 0) + 1", "type = 'output'"),

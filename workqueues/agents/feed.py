@@ -1,4 +1,5 @@
-"""Agent feed. Takes tasks defined, and running ones with files that jobs could not read or that are lost.
+"""Agent feed. Takes tasks defined, and running ones with inputs that are still open, or with files that jobs could not read or
+that are lost.
 
 Leaves them ready or assigning, pending or tobroken. Next: assign or generate.
 """
@@ -10,23 +11,25 @@ from collections.abc import Sequence
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each, rest_s
-from workqueues.agents.input_loader import load_inputs, look_up_inputs
+from workqueues.agents.input_loader import load_inputs, see_inputs
 from workqueues.catalogue import CatalogueUnavailable, catalogue, storage_faults
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.define import break_task
 from workqueues.ledger.feed import finish_empty, finish_feeding, open_outputs, put_off, resolve_held
-from workqueues.ledger.holds import set_pending
+from workqueues.ledger.holds import note_reason, retry_later, set_pending
+from workqueues.ledger.open_inputs import go_on, kick_followers, put_off_reading
 from workqueues.ledger.outputs import DatasetOfAnother
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
-from workqueues.queries.datasets import files_to_look_for, reporting_queues, written_names
-from workqueues.queries.tasks import input_writers, parent_facts, was_assigned
+from workqueues.queries.datasets import files_to_look_for, next_reading, reporting_queues, through_since_read, written_names
+from workqueues.queries.tasks import was_assigned
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.feeding import LoadedInputs, after_feeding
 from workqueues.rules.jobs.held_files import FileVerdict, Pauses, file_verdict, storage_verdict, unknown_dataset_verdict
+from workqueues.rules.jobs.open_inputs import waiting
 from workqueues.rules.jobs.split_rule import parse
-from workqueues.rules.refine import InputWriterFacts, TaskPlan, ended_writer, plan, read_task
+from workqueues.rules.refine import InputWriterFacts, TaskPlan, ended_writer
 from workqueues.rules.refine.input_files import CannotFeed
 from workqueues.states import TASK
 
@@ -35,26 +38,24 @@ BATCH = 20
 
 @agent("feed")
 def feed(run: Run) -> int:
-    """Feed every defined task; look for every file that is held or lost, when its time has come."""
+    """Feed every defined task; read open inputs again; look for files that are held or lost, when their time has come."""
     fed_tasks = each(run, claim_tasks(run.id, run.claim_s, ["defined"], BATCH), feed_task)
+    open_tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="inputs to read again")
+    fed_tasks += each(run, open_tasks, read_again)
     holding = claim_tasks(run.id, run.claim_s, TASK.working, BATCH, work="inputs to look for")
     return fed_tasks + each(run, holding, look_for_inputs)
 
 
 def feed_task(run: Run, task: Task) -> bool:
     try:
-        document = read_task(task.params.task_params)
-        known, withheld = look_up_inputs(task, document)
-        parent, writers = parent_facts(task), input_writers(task)
-        planned = plan(
-            document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known, withheld=withheld
-        )
+        planned, writers, written = see_inputs(task)
         if not isinstance(planned, TaskPlan):
             set_pending(run.id, task.id, planned.reason, rest_s(task), run.who)
             return True
         catalogue().register(written_names(task.id), writer_of(task))
         open_outputs(run.id, task.id, run.who)
-        _send_on(run, task, planned, load_inputs(run, task, planned), writers)
+        kick_followers(task.id)
+        _send_on(run, task, planned, load_inputs(run, task, planned, written), writers)
     except (CannotFeed, DatasetOfAnother) as error:
         _give_up(run, task, str(error))
     except CatalogueUnavailable as error:
@@ -63,6 +64,11 @@ def feed_task(run: Run, task: Task) -> bool:
 
 
 def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writers: Sequence[InputWriterFacts]) -> None:
+    read_before = through_since_read(task.id)
+    if read_before and inputs.growing:
+        next_at = next_reading(task.id) or run.now
+        retry_later(run.id, task.id, waiting(inputs.growing), max((next_at - run.now).total_seconds(), 0.0))
+        return
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
@@ -71,7 +77,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
             target = "ready" if placed else "assigning"
             finish_feeding(run.id, task.id, target, run.who)
         case "wait":
-            set_pending(run.id, task.id, after.lack, rest_s(task), run.who)
+            rest = min(rest_s(task), _check_interval_s(task)) if inputs.growing else rest_s(task)
+            set_pending(run.id, task.id, after.lack, rest, run.who, clock=not inputs.growing)
         case "finish":
             finish_empty(run.id, task.id, f"{after.lack}, which the task allows", run.who)
         case "break":
@@ -87,6 +94,33 @@ def _give_up(run: Run, task: Task, why: str) -> None:
         set_pending(run.id, task.id, why, rest_s(task), run.who)
     else:
         break_task(run.id, task.id, why, run.who)
+
+
+def _check_interval_s(task: Task) -> float:
+    return float(gdpconfig.value("feeder", "CHECK_INTERVAL", vo=task.vo))
+
+
+def read_again(run: Run, task: Task) -> bool:
+    """Add what has come to the open inputs of one claimed task since they were read: whether anything has."""
+    give_back_picked(run.id, task.id)  # the claim may be that of a generator that died
+    put_off_reading(run.id, task.id, _check_interval_s(task))  # one whose inputs cannot be read keeps no other from it
+    new = 0
+    try:
+        planned, _, written = see_inputs(task)
+        if not isinstance(planned, TaskPlan):
+            raise CannotFeed(planned.reason)
+        inputs = load_inputs(run, task, planned, written)
+        new = inputs.new
+        if new or not inputs.growing:
+            go_on(run.id, task.id)
+    except CannotFeed as error:
+        release(task.id, run.id)
+        note_reason(task.id, f"new files of its input cannot be used: {error}")
+        return False
+    except CatalogueUnavailable:
+        new = 0
+    release(task.id, run.id)
+    return new > 0
 
 
 def look_for_inputs(run: Run, task: Task) -> bool:

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import NamedTuple
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
+from workqueues.agents.recovered_inputs import recovered_files, recovered_records
+from workqueues.agents.rounds import new_round
 from workqueues.catalogue import catalogue
-from workqueues.ledger.feed import add_files, bind_by_number
+from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
+from workqueues.ledger.open_inputs import hold_absent, let_go_collected
 from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.queries.datasets import files_of_masters
+from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
+from workqueues.queries.tasks import input_writers, parent_facts
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
-from workqueues.rules.jobs.feeding import LoadedInputs
+from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
+from workqueues.rules.jobs.open_inputs import bunch, followed, held_at_first
 from workqueues.rules.jobs.split_rule import SplitRules, parse
-from workqueues.rules.refine import DatasetFacts, DatasetPlan, Reader, TaskDocument, TaskPlan, dataset_key
+from workqueues.rules.jobs.staging import NOT_LOOKED_AT
+from workqueues.rules.refine import (
+    DatasetFacts,
+    DatasetPlan,
+    InputWriterFacts,
+    Reader,
+    Refined,
+    TaskDocument,
+    TaskPlan,
+    dataset_key,
+    plan,
+    read_task,
+)
 from workqueues.rules.refine.input_files import InputFiles, usable_files
+from workqueues.rules.refine.plan import being_written
 from workqueues.splitters.pairs import binding_of
-from workqueues.states import INPUT_TYPES, MASTER_TYPES
+from workqueues.states import INPUT_TYPES, MASTER_TYPES, MUTABLE
 
 
 def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, DatasetFacts], Collection[str]]:
@@ -25,27 +48,60 @@ def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, Dat
     return known, catalogue().withheld(reader, [name for name in document.input_names if name not in known])
 
 
-def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
-    """Fill every input dataset of a claimed task, masters first. Raises CannotFeed, and what the catalogue raises."""
+class InputsSeen(NamedTuple):
+    """What the catalogue and the parents say of a task's inputs now: its plan, the parents that were inferred, and the datasets
+    that live parents write.
+    """
+
+    planned: Refined
+    writers: Sequence[InputWriterFacts]
+    written: Collection[str]
+
+
+def see_inputs(task: Task) -> InputsSeen:
+    """Look at the inputs of a task, parents first: what one that has ended since has written is in its datasets."""
+    document = read_task(task.params.task_params)
+    parent, writers = parent_facts(task), input_writers(task)
+    known, withheld = look_up_inputs(task, document)
+    planned = plan(
+        document, task_id=task.id, user_name=task.user_name, parent=parent, writers=writers, known=known, withheld=withheld
+    )
+    return InputsSeen(planned, writers, being_written(parent, writers))
+
+
+def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str] = ()) -> LoadedInputs:
+    """Fill every input dataset of a claimed task, masters first, with what it does not have yet.
+
+    `written`: the datasets that live parents write. Raises CannotFeed, and what the catalogue raises.
+    """
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
-    catalogued = usable_files({p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}, inputs)
+    recovery = recovery_of(task) if parse(task.split_rule).recovery else None
+    rows = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, excluded=False)
+    datasets = sorted(rows, key=lambda d: (d.master_id is not None, d.id))
+    read = _catalogued(task, inputs)
+    for dataset in datasets:
+        if dataset.n_files and dataset.type == "input" and dataset.dataset_name in read:
+            hold_absent(run.id, dataset, {f.lfn for f in read[dataset.dataset_name]}, run.who)
+    catalogued = usable_files(_checked(task, planned, read), inputs)
+    if recovery:
+        catalogued = recovered_files(recovery.contents, catalogued)
     rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     known, events = files_of_masters(task.id)
     input_files = InputFiles(task.id, rules, catalogued, patterns, known, events)
-    empty = []
-    rows = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, excluded=False)
-    for dataset in sorted(rows, key=lambda d: (d.master_id is not None, d.id)):
+    growing = followed(rules, {p.name: p.state for p in inputs}, written)
+    empty, new = [], 0
+    for dataset in datasets:
         p = plans.get((dataset.dataset_name, dataset.type))
         if p is None:
             continue  # all of it was processed before it was no input any more
-        files = input_files.of(p)
-        if p.type == "input" and not (p.master or files):
+        files, look = _files(run, task, dataset, p, input_files, growing=p.name in growing, recovery=recovery)
+        if p.type == "input" and not (p.master or files or dataset.n_files):
             empty.append(p.name)
         tracked = p.master or p.type == "random_seed" or read_attributes(p.attributes).tracked
         limited = p.master  # tries of the others never end a file of a master (decision F6)
-        add_files(
+        new += add_files(
             run.id,
             dataset.id,
             files,
@@ -54,10 +110,58 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan) -> LoadedInputs:
             max_failure=planned.max_failure if limited else None,
             tracked=tracked,
             data_vo=p.data_vo,
+            look=look,
         )
+    still = Dataset.objects.filter(task_id=task.id, state=MUTABLE, excluded=False)
+    growing_names = list(still.order_by("id").values_list("dataset_name", flat=True))
+    if rules.no_wait_parent:
+        size = bunch(rules, gdpconfig.value("feeder", "JOBS_TO_WAIT", vo=task.vo))
+        let_go_collected(run.id, task.id, size, run.who, growing=bool(growing_names))
     _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
-    return LoadedInputs(sum(masters.values_list("n_files_to_be_used", flat=True)), empty, input_files.without_events)
+    usable = sum(masters.values_list("n_files_to_be_used", flat=True))
+    return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
+
+
+def _catalogued(task: Task, inputs: Sequence[DatasetPlan]) -> dict[str, Sequence[NewFile]]:
+    return {p.name: catalogue().files(dataset_key(task.vo, p.name, p.data_vo)) for p in inputs}
+
+
+def _checked(task: Task, planned: TaskPlan, files: dict[str, Sequence[NewFile]]) -> dict[str, Sequence[NewFile]]:
+    """The files, of inputs that are checked and that the parent wrote only those that it has finished and that are not lost.
+
+    Masters of production tasks with a parent are checked always (facts on workflows 7.2).
+    """
+    parent = parent_facts(task)
+    written = parent.outputs if parent else ()
+    production = activity_of(task.prod_source_label) == "production"
+    for p in planned.datasets:
+        checked = read_attributes(p.attributes).checked or (production and p.master)
+        if checked and p.type == "input" and p.name in written and not p.data_vo:
+            sound = sound_outputs(task.vo, p.name)
+            files[p.name] = [f for f in files[p.name] if f.lfn in sound]
+    return files
+
+
+def _files(
+    run: Run, task: Task, dataset: Dataset, p: DatasetPlan, inputs: InputFiles, *, growing: bool, recovery: Recovery | None
+) -> tuple[Iterable[NewFile], CatalogueLook]:
+    """The files of one dataset, and what is kept of this look at it."""
+    if p.master and inputs.rules.period_s:
+        return new_round(run, task, dataset, p, inputs.rules)
+    recovered = recovery is not None and p.type != "input"
+    files = recovered_records(recovery.contents, p) if recovery and recovered else inputs.of(p)
+    return files, _look(run, task, p, inputs.rules, growing=growing, fed=dataset.n_files > 0)
+
+
+def _look(run: Run, task: Task, p: DatasetPlan, rules: SplitRules, *, growing: bool, fed: bool) -> CatalogueLook:
+    """What is kept of this look at an input; `fed`: it has files already."""
+    state = p.state or "closed"
+    if p.type != "input" or not growing:
+        return CatalogueLook(state, held=NOT_LOOKED_AT if fed and rules.pre_staging else "")
+    again = run.now + timedelta(seconds=gdpconfig.value("feeder", "CHECK_INTERVAL", vo=task.vo))
+    held = NOT_LOOKED_AT if fed and rules.pre_staging else held_at_first(rules) if p.master else ""
+    return CatalogueLook(state, again, held, p.n_events)
 
 
 def _bind_numbers(run: Run, task: Task, rules: SplitRules) -> None:

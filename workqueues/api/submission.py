@@ -25,6 +25,7 @@ from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import KeyConflict, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
+from workqueues.queries.lost_outputs import check_lost
 from workqueues.queries.place_wishes import check_places
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
@@ -129,6 +130,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
             *check_outputs(document, writer, owners),
             *check_places(document),
             *(twin.problems if (twin := namesake(params, owner)) else ()),
+            *check_lost(vo, document.parameters.oldDatasetName, document.parameters.lostFiles),
         ]
     )
     if not problems:
@@ -188,7 +190,9 @@ def _register(
 def _claim_outputs(task: Task, document: TaskDocument) -> None:
     """Refused(422) where others write to the datasets of the task, or may give its names."""
     try:
-        claim_outputs(task, document.outputs, shared=document.parameters.allowTaskDuplication)
+        task_parameters = document.parameters
+        shared, continues = task_parameters.allowTaskDuplication, task_parameters.oldDatasetName
+        claim_outputs(task, document.outputs, shared=shared, continues=continues)
     except OutputConflict as conflict:
         raise _broken([problem(f"{c.output.path}.{c.part}", "unique", c.reason) for c in conflict.claims]) from None
 

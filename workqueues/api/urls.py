@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from workqueues.api.catalogue import CloseDataset, RecoverFiles
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
 from workqueues.api.read_grants import ReadGrants
 from workqueues.api.task_commands import button_view, rest_view
@@ -19,6 +20,8 @@ urlpatterns = [
     path("tasks/<int:task_id>/datasets/", TaskDatasets.as_view({"get": "list"}), name="task-datasets"),
     path("tasks/<int:task_id>/files/", TaskFiles.as_view({"get": "list"}), name="task-files"),
     path("datasets/", Datasets.as_view({"get": "list"}), name="dataset-list"),
+    path("datasets/close/", CloseDataset.as_view(), name="dataset-close"),
+    path("datasets/recover/", RecoverFiles.as_view(), name="dataset-recover"),
     path("datasets/<int:dataset_id>/", Datasets.as_view({"get": "retrieve"}), name="dataset-detail"),
     path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
     path("read-grants/", ReadGrants.as_view({"get": "list", "post": "create"}), name="read-grant-list"),

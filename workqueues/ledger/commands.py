@@ -24,6 +24,7 @@ from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
 from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.ledger.open_inputs import follow_again
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.throttles import forget_causes
@@ -37,7 +38,7 @@ from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.refine.changes import NOTHING, Changed
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
-from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, TASK
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, MUTABLE, TASK
 
 
 def command_task(
@@ -365,7 +366,9 @@ def reopen(dataset: Dataset, more: int, who: str) -> int:
         n_files_missing=F("n_files_missing") - found,
     )
     left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n + found
-    if dataset.status == "done" and (left or not dataset.state_check_time):
+    if dataset.status == "done" and dataset.state == MUTABLE:
+        follow_again(dataset)
+    if dataset.status == "done" and (left or dataset.state == MUTABLE or not dataset.state_check_time):
         dataset.refresh_from_db()
         if dataset.state_check_time:
             move_dataset(dataset, "ready", who, f"{left} files to run again")

@@ -19,7 +19,7 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
     """Store the plan of a claimed task and release it. Raises Stale (the claim is gone), OutputConflict."""
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
-        claim_outputs(task, _outputs(plan), shared=plan.shares_outputs)
+        claim_outputs(task, _outputs(plan), shared=plan.shares_outputs, continues=plan.continues)
         datasets = _datasets(task_id, task.vo, plan)
         datasets_born(datasets, who, "defined with the task")
         OutputTemplate.objects.bulk_create(

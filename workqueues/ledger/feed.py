@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from itertools import islice
+from math import inf
 
 from django.db import connection, transaction
 from django.db.models import F, Q, Sum, Value
@@ -23,7 +25,31 @@ from workqueues.rules.jobs.feeding import NewFile, index_of
 from workqueues.rules.jobs.held_files import FileVerdict
 from workqueues.rules.jobs.split_rule import NO_SCOUTS, changed, parse
 from workqueues.rules.task.scouts import expected_jobs, worth_while
-from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, MASTER_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
+from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, MASTER_TYPES, MUTABLE, PREMERGED_TYPES, WRITTEN_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueLook:
+    """What a look at the catalogue says of an input: its state, when it is read again (None: it is not), why its new files are
+    held (empty: they are not), and how many events of it the task wants.
+    """
+
+    state: str = "closed"
+    again_at: datetime | None = None
+    held: str = ""
+    n_events: int | None = None
+
+    def columns(self, *, sated: bool) -> dict[str, object]:
+        """Of a dataset that was looked at; `sated`: it has all that the task wants of it."""
+        follow = self.again_at is not None and not sated
+        state = MUTABLE if follow else "open" if self.state == MUTABLE else self.state
+        return {"state": state, "state_check_expiration": self.again_at if follow else None}
+
+
+CLOSED = CatalogueLook()
+
+FEW = 1000
+"""So many names are looked up one by one; a dataset may have a million."""
 
 
 def add_files(
@@ -36,11 +62,13 @@ def add_files(
     max_failure: int | None = None,
     tracked: bool = True,
     data_vo: str = "",
+    look: CatalogueLook = CLOSED,
 ) -> int:
     """Insert the files that the dataset does not have yet, as many as the task wants, and make it ready: how many are new.
 
-    `tracked`: each is used once (decision F1). `data_vo`: the VO that has the dataset, where that is not the task's; once there
-    are files, those of another VO's dataset of this name are not added. Running it again adds nothing.
+    `tracked`: each is used once (decision F1). `look`: what the catalogue says of the dataset; one whose files are read again
+    (toupdate) keeps its state, as the task may go on waiting. `data_vo`: the VO that has the dataset, where that is not the
+    task's; once there are files, those of another VO's dataset of this name are not added. Running it again adds nothing.
     """
     with transaction.atomic():
         seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
@@ -50,32 +78,40 @@ def add_files(
             if dataset.status in INPUT_DATASET.unread:
                 move_dataset(dataset, "ready", who, "no new files: the dataset of this name belongs to another VO now")
             return 0
-        known = set(File.objects.filter(dataset_id=dataset_id).values_list("lfn", flat=True)) if dataset.n_files else set()
+        known = _known(dataset, files)
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
         new = _Counted(islice((f for f in files if f.lfn not in known), room))
         copy_rows(
             "workqueues_file",
             ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "boundary_id",
-             "lumi_block_nr", "first_event", "max_attempt", "max_failure", "keep_track"],
+             "lumi_block_nr", "first_event", "max_attempt", "max_failure", "keep_track", "held"],
             (
-                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", *f[1:], max_attempt, max_failure, tracked)
+                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", *f[1:], max_attempt, max_failure, tracked, look.held)
                 for f in new
             ),
         )  # fmt: skip
-        n_files = dataset.n_files + new.files
+        n_events = (dataset.n_events or 0) + new.events or None
         counts = {
-            "n_files": n_files,
+            "n_files": dataset.n_files + new.files,
             "n_files_to_be_used": dataset.n_files_to_be_used + new.files,
-            "n_events": (dataset.n_events or 0) + new.events or None,
-            "state": "closed",
+            "n_events": n_events,
             "state_check_time": Now(),
             "data_vo": data_vo,
+            **look.columns(sated=room == new.files or (n_events or 0) >= (look.n_events or inf)),
         }
-        if dataset.status == "ready":
-            Dataset.objects.filter(id=dataset_id).update(**counts)
-        else:
+        if dataset.status == "defined":
             move_dataset(dataset, "ready", who, f"{new.files} files", **counts)
+        else:
+            Dataset.objects.filter(id=dataset_id).update(**counts)
         return new.files
+
+
+def _known(dataset: Dataset, files: Iterable[NewFile]) -> set[str]:
+    """The names of files that the dataset has; of these few only, where they are."""
+    rows = File.objects.filter(dataset_id=dataset.id)
+    if isinstance(files, list) and len(files) <= FEW:
+        rows = rows.filter(lfn__in=[f.lfn for f in files])
+    return set(rows.values_list("lfn", flat=True)) if dataset.n_files else set()
 
 
 def bind_by_number(run_id: str, task_id: int, dataset_id: int, master_ids: Sequence[int]) -> None:
@@ -122,9 +158,15 @@ def open_outputs(run_id: str, task_id: int, who: str) -> None:
 
 
 def finish_feeding(run_id: str, task_id: int, target: str, who: str) -> None:
-    """All inputs of a claimed task are ready, or wait to be staged from tape first: on to assigning or ready, and release."""
+    """All inputs of a claimed task are ready, or wait to be staged from tape first: on to assigning or ready, and release.
+
+    Those that were read again (toupdate) are ready too.
+    """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
+        read_again = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, status="toupdate")
+        for dataset in read_again.order_by("id"):
+            move_dataset(dataset, "ready", who, "read again")
         if parse(task.split_rule).pre_staging:
             hold_until_staged(task_id)
             look_after_commit("stage")

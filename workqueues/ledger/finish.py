@@ -18,7 +18,7 @@ def prepare_task(run_id: str, task_id: int, who: str, why: str) -> None:
         task = lock_claimed(task_id, run_id)
         for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
             if dataset.type in INPUT_TYPES and dataset.status in INPUT_DATASET.accepting("close"):
-                move_dataset(dataset, "done", who, why)
+                move_dataset(dataset, "done", who, why, state_check_expiration=None)
             elif dataset.type not in INPUT_TYPES and dataset.status in OUTPUT_DATASET.accepting("prepare"):
                 move_dataset(dataset, "prepared", who, why)
         move_task(task, "prepared", who, why, error_dialog="")
@@ -51,7 +51,8 @@ def close_datasets(task_id: int, who: str, why: str) -> None:
     for dataset in Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id).order_by("id"):
         if dataset.status in (INPUT_DATASET if dataset.type in INPUT_TYPES else OUTPUT_DATASET).final:
             continue
-        move_dataset(dataset, "done", who, why if dataset.type in INPUT_TYPES else _content(dataset))
+        said = why if dataset.type in INPUT_TYPES else _content(dataset)
+        move_dataset(dataset, "done", who, said, state_check_expiration=None)
 
 
 def _content(dataset: Dataset) -> str:

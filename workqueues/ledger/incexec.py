@@ -21,7 +21,7 @@ from workqueues.queries.datasets import written_names
 from workqueues.queries.writers import writer_of
 from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.task.commands import COMMANDS
-from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, MUTABLE, TASK
+from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, TASK
 
 
 def carry_out_incexec(run_id: str, task_id: int, more: int, who: str) -> None:
@@ -101,14 +101,3 @@ def _leave_out(row: Dataset, who: str) -> None:
         move_dataset(row, "done", who, "no input of the task any more")
     if row.n_files_finished < row.n_files or not row.n_files:
         Dataset.objects.filter(id=row.id).update(excluded=True)
-
-
-def read_again(run_id: str, task_id: int, who: str, why: str) -> None:
-    """All known files of a claimed task are through, and more may have come: its open inputs are read again; release."""
-    with transaction.atomic():
-        task = lock_claimed(task_id, run_id)
-        rows = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type="input", state=MUTABLE)
-        for dataset in rows.order_by("id"):
-            if dataset.status in INPUT_DATASET.accepting("refresh"):
-                move_dataset(dataset, "toupdate", who, why)
-        move_task(task, "defined", who, why)

@@ -58,11 +58,23 @@ over by one that says so (seed 001, allowTaskDuplication).
 """
 
 
-def claim_outputs(task: Task, outputs: Sequence[OutputName], *, shared: bool) -> None:
+_CONTINUE = """
+INSERT INTO workqueues_plannedoutput (task_id, writer_id)
+SELECT %(task)s, w.id FROM workqueues_datasetwriter w WHERE w.vo = %(vo)s AND w.dataset_name = %(continues)s
+ON CONFLICT (writer_id, task_id) DO NOTHING
+"""
+
+
+def claim_outputs(task: Task, outputs: Sequence[OutputName], *, shared: bool, continues: str = "") -> None:
     """The datasets are the task's to write, in the caller's transaction; again for one that has them. Raises OutputConflict.
 
-    `shared`: other tasks of the owner that say so too may write to them.
+    `shared`: other tasks of the owner that say so too may write to them. `continues`: a dataset of another task, to which it
+    gives files that are lost, and no others.
     """
+    if continues:
+        with connection.cursor() as cursor:
+            cursor.execute(_CONTINUE, {"task": task.id, "vo": task.vo, "continues": continues})
+        outputs = [output for output in outputs if output.dataset != continues]
     names = sorted({output.dataset for output in outputs})
     if not names:
         return

@@ -80,9 +80,14 @@ class Dataset(models.Model):
     status = models.CharField(max_length=20, choices=[(s, s) for s in STATUSES], help_text="how the task uses it")
     status_since = models.DateTimeField(db_default=Now())
     epoch = models.IntegerField(default=0, db_default=0, help_text="number of moves so far; fences concurrent writers")
-    state = models.CharField(max_length=20, blank=True, default="", help_text="state in the catalogue: open, closed, missing")
+    state = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        help_text="state in the catalogue: open, closed, missing; mutable: open, and read again",
+    )
     state_check_time = models.DateTimeField(null=True, blank=True, help_text="when state was read from the catalogue")
-    state_check_expiration = models.DateTimeField(null=True, blank=True, help_text="when state need not be checked any more")
+    state_check_expiration = models.DateTimeField(null=True, blank=True, help_text="when it is read again; null: it is not")
     excluded = models.BooleanField(default=False, db_default=False, help_text="no longer an input of the task")
     creation_time = models.DateTimeField(db_default=Now())
     modification_time = models.DateTimeField(db_default=Now())

@@ -73,7 +73,9 @@ class File(models.Model):
                 & (Q(max_attempt__isnull=True) | Q(attempt_nr__lte=F("max_attempt"))),
             ),
             models.UniqueConstraint(
-                fields=["dataset", "lfn"], name="file_output_name_once", condition=Q(out_job_id__isnull=False)
+                fields=["dataset", "lfn"],
+                name="file_output_name_once",
+                condition=Q(out_job_id__isnull=False) & ~Q(status="failed"),
             ),
         ]
         indexes = [

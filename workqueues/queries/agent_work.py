@@ -18,6 +18,8 @@ WORK = {
             WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''
                 AND (f.retry_due IS NULL OR f.retry_due <= now())))""",
     "inputs to look for": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.look_due <= now())",
+    "inputs to read again": """EXISTS (SELECT 1 FROM workqueues_dataset d
+        WHERE d.task_id = t.id AND d.state_check_expiration <= now())""",
     "all inputs settled": f"""NOT EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND NOT d.excluded
         AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.status IN ({INPUT_DATASET.live.sql})
         AND (d.n_files_to_be_used > d.n_files_finished + d.n_files_failed
@@ -33,9 +35,10 @@ WORK = {
 FREE = "t.quarantined_at IS NULL"
 RESTED = f"{FREE} AND (t.next_look_at IS NULL OR t.next_look_at <= now())"
 THROUGH = f"({RESTED} OR {FREE} AND t.status = 'throttled' AND t.agent_faults = 0)"
-DUE = {**dict.fromkeys(WORK, RESTED), "inputs to look for": FREE, "outputs to merge": FREE, "all inputs settled": THROUGH}
-"""When a task is due for a work: once it has rested, but files that are looked for or merged have times of their own, and one
-that is throttled ends when its inputs are through, whatever holds it. Never while it is in quarantine.
+READ_OR_MERGED = ("inputs to look for", "inputs to read again", "outputs to merge")
+DUE = {**dict.fromkeys(WORK, RESTED), **dict.fromkeys(READ_OR_MERGED, FREE), "all inputs settled": THROUGH}
+"""When a task is due for a work: once it has rested, but files that are looked for, read again or merged have times of their own,
+and one that is throttled ends when its inputs are through, whatever holds it. Never while it is in quarantine.
 """
 
 STANDINGS = """LEFT JOIN workqueues_sharestanding s ON s.share_id = t.gshare

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, Min, Q
 from django.db.models.functions import Now
 
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
 from workqueues.rules.refine import DatasetKey, dataset_key
-from workqueues.rules.task.finish import DatasetCounts
+from workqueues.rules.task.finish import DatasetCounts, is_through, masters
 from workqueues.splitters.protocol import SecondaryRow
 from workqueues.states import INPUT_FILE, MASTER_TYPES, MUTABLE, OUTPUT_TYPES, WRITTEN_TYPES
 
@@ -45,6 +46,22 @@ def output_names(task_id: int) -> list[str]:
 def written_names(task_id: int) -> list[str]:
     """All datasets that its jobs write to, with those of files that are merged later."""
     return list(Dataset.objects.filter(task_id=task_id, type__in=WRITTEN_TYPES).values_list("dataset_name", flat=True))
+
+
+def through_since_read(task_id: int) -> bool | None:
+    """Whether all files of the inputs of a task are through that it follows, so that it waits for more; None: they were not read
+    before, or it did not wait for more.
+    """
+    if not Dataset.objects.filter(task_id=task_id, status="toupdate").exists():
+        return None
+    return all(is_through(counts) for counts in masters(dataset_counts(task_id)))
+
+
+def next_reading(task_id: int) -> datetime | None:
+    """When the first input of a task that is open is read again."""
+    followed = Dataset.objects.filter(task_id=task_id, excluded=False)
+    due: datetime | None = followed.aggregate(due=Min("state_check_expiration"))["due"]
+    return due
 
 
 def files_to_look_for(task_id: int) -> dict[DatasetKey, list[HeldFile]]:

@@ -39,6 +39,8 @@ transfer:cancel | user      | operator              | audited
 link:edit       | user      | operator              | audited
 dataset:read    | user      | {READERS}             |
 dataset:grant   | user      | owner operator        | audited
+dataset:close   | user      | owner operator        | audited
+dataset:recover | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |

@@ -28,6 +28,17 @@ INVARIANTS = (
         """,
     ),
     Invariant(
+        "open_input_read_again",
+        "An input is read again exactly while its task follows it and has not closed it.",
+        """
+        SELECT 'dataset ' || d.id || ' is ' || d.status || ' and ' || d.state || ', read again '
+            || coalesce('at ' || d.state_check_expiration, 'never')
+        FROM workqueues_dataset d
+        WHERE d.type = ANY(%(input_types)s) AND (d.state = 'mutable' OR d.state_check_expiration IS NOT NULL)
+            AND (d.state_check_expiration IS NOT NULL) <> (d.state = 'mutable' AND d.status <> 'done')
+        """,
+    ),
+    Invariant(
         "on_hold_counter",
         "The files of an input that are on hold are those that jobs have whose outputs are on their way, once for each job; "
         "what is merged is none.",

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.agency.duties import AgentDuty, Health
+from workqueues.rules.jobs.open_inputs import still_open
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK, TASK_SENTENCES
 
@@ -155,7 +156,7 @@ class JobErrors:
 class TaskStatus:
     """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
     share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs;
-    `merges`: what waits to be merged, by site.
+    `merges`: what waits to be merged, by site; `open_inputs`: datasets of which new files are used.
     """
 
     status: str
@@ -174,6 +175,7 @@ class TaskStatus:
     agent: tuple[AgentDuty, Health] | None = None
     errors: JobErrors = JobErrors()
     merges: Sequence[SiteMerge] = ()
+    open_inputs: Sequence[str] = ()
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -218,7 +220,7 @@ def reasons(task: TaskStatus) -> list[Reason]:
     """Everything that the task waits for, the most telling first; nothing once it has ended."""
     if task.status in TASK.final:
         return []
-    return [*_task(task), *_parent(task), *_suspect(task), *_paused(task), *_jobs(task), *_agent(task)]
+    return [*_task(task), *_parent(task), *_suspect(task), *_open(task), *_paused(task), *_jobs(task), *_agent(task)]
 
 
 def _task(task: TaskStatus) -> list[Reason]:
@@ -258,6 +260,12 @@ def _suspect(task: TaskStatus) -> list[Reason]:
     if not task.suspect.n:
         return []
     return [Reason("files", f"{_count(task.suspect.n, 'input file is', 'input files are')} held back: {task.suspect.reason}.")]
+
+
+def _open(task: TaskStatus) -> list[Reason]:
+    """Inputs to which files may still come, unless that is what the task says already."""
+    said = still_open(task.open_inputs) if task.open_inputs else ""
+    return [Reason("input", _sentence(said), "idle")] if said and said not in task.reason else []
 
 
 def _paused(task: TaskStatus) -> list[Reason]:

@@ -6,7 +6,7 @@ Not here: the numbers that jobs carry (`brokerage.ledger.reservation`), their ro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -80,11 +80,26 @@ def stream_values(lfns: Sequence[str], *, numbered: bool) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class LostNames:
+    """Names that jobs give again: those of their files of one dataset, in order, by any master file that the job has."""
+
+    dataset_id: int = 0
+    by_master: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def of(self, lfns: Sequence[str]) -> Iterator[str]:
+        """The names for the job with these master files."""
+        return iter(self.by_master.get(lfns[0], ()) if lfns else ())
+
+
+NOTHING_LOST = LostNames()
+
+
+@dataclass(frozen=True, slots=True)
 class JobBuilder:
     """What all jobs that are made at once of one dataset have in common.
 
     `parameters`: the template of the job parameters; `job_ids`, and `seeds` where the task uses them, one a job in order;
-    `outputs`: what jobs write, by computing queue.
+    `outputs`: what jobs write, by computing queue; `lost`: names that are given again.
     """
 
     task_id: int
@@ -93,6 +108,7 @@ class JobBuilder:
     job_ids: Sequence[int]
     seeds: Sequence[Seed]
     outputs: Mapping[str, Sequence[JobOutput]]
+    lost: LostNames = NOTHING_LOST
     _files: dict[int, InputFile] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -143,9 +159,11 @@ class JobBuilder:
         """Names of the outputs, and parameters or their values, of the i-th job."""
         outputs, serial, usable = list[OutputName](), 0, self.usable
         middle = middle_name(usable.rules, usable.dataset.dataset_name, master.lfns[0] if master.lfns else "")
+        again = self.lost.of(master.lfns)
         for output in self.outputs[placed.queue]:
             number = output.first_serial + i
-            lfn = compiled_name(output.pattern).name(number, self.task_id, middle)
+            known = next(again, "") if output.dataset_id == self.lost.dataset_id else ""
+            lfn = known or compiled_name(output.pattern).name(number, self.task_id, middle)
             outputs.append(OutputName(output.dataset_id, output.type, lfn, output.optional))
             streams[output.stream_name] = [lfn]
             serial = max(serial, number)

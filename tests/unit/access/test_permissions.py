@@ -33,7 +33,7 @@ READS = {p for p in PERMISSIONS if ":read" in p}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
     "task:transcend",
-    *("transfer:retry", "transfer:cancel", "link:edit"),
+    *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close", "dataset:recover"),
     *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
     *("job:kill", "job:retry"),
 }
@@ -50,7 +50,7 @@ OPERATES = {
             user(atlas="submitter"),
             READS
             | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}
-            | {"task:reassign", "task:tries", "job:kill", "job:retry"},
+            | {"task:reassign", "task:tries", "job:kill", "job:retry", "dataset:close", "dataset:recover"},
         ),
         (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),

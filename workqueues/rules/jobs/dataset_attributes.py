@@ -18,6 +18,7 @@ FLAGS: Mapping[str, str] = {
     "ru": "reusable",
     "rd": "random",
     "ic": "index_consistent",
+    "cc": "checked",
 }
 NUMBERS: Mapping[str, str] = {"ratio": "ratio", "er": "event_ratio"}
 COUNTS: Mapping[str, str] = {"np": "files_per_job"}
@@ -28,7 +29,8 @@ class Attributes:
     """What the attributes of a dataset say.
 
     `ratio`: files for each file of the master; `event_ratio`: events for each event of the master, instead; `files_per_job`:
-    that many a job, whatever the master; `many_time`: many tasks read it; `everywhere`: every queue has it (cvmfs).
+    that many a job, whatever the master; `many_time`: many tasks read it; `everywhere`: every queue has it (cvmfs);
+    `checked`: of a dataset that the parent wrote only files that are known to be good.
     """
 
     ratio: float = 1.0
@@ -41,6 +43,7 @@ class Attributes:
     reusable: bool = False
     random: bool = False
     index_consistent: bool = False
+    checked: bool = False
 
     @property
     def tracked(self) -> bool:

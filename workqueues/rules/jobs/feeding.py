@@ -140,12 +140,14 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
 
 class LoadedInputs(NamedTuple):
     """Files of the masters that may be used, the names of secondary datasets without any, and how many files of the masters were
-    left out since they have no events.
+    left out since they have no events; how many files are new, and the datasets to which more may come.
     """
 
     usable: int
     empty: Sequence[str] = ()
     without_events: int = 0
+    new: int = 0
+    growing: Sequence[str] = ()
 
 
 class AfterFeeding(NamedTuple):
@@ -171,7 +173,7 @@ def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool =
         lack = "the only file of the input has no events" if n == 1 else f"the {n:,} files of the input have no events"
     else:
         lack = "the input has no files"
-    if rules.wait_input and still_open:
+    if inputs.growing or (rules.wait_input and still_open):
         return AfterFeeding("wait", f"{lack} yet")
     return AfterFeeding("finish" if rules.allow_empty_input else "break", lack)
 

@@ -1,7 +1,7 @@
 """The split rule of a task: one text of two-letter codes, and its meaning.
 
-Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH and NU (tgtNumEventsPerJob, skipShortInput, skipShortOutput,
-nScouts) are ours.
+Format and codes: facts on task parameters 3.1, 3.2; TE, SI, SH, NU, RV, PD and PN (tgtNumEventsPerJob, skipShortInput,
+skipShortOutput, nScouts, lostFiles, period, periodJobs) are ours.
 A flag stands as `XX=1`; a code that is absent is off.
 """
 
@@ -20,6 +20,8 @@ NO_AUTO_FINISH = r"\mDF=1"
 
 NO_AUTO_PAUSE = r"\mNP=1"
 """The same with noAutoPause."""
+SIZES = frozenset({"NF", "MF", "NE", "NG", "TE", "TN", "RL", "OL"})
+"""Codes of what bounds a job as the task says."""
 
 _RULE = re.compile(r"([A-Z]{2})=(-?\d+)")
 _FIELDS = re.compile(r"AN=(\d+(?:,\d+)*)")
@@ -40,6 +42,10 @@ class SplitRules:
     task, or have done so; `n_scouts` of them, of which `scout_success_rate` tenths must succeed with `min_cpu_efficiency`
     percent; `target_output_gb`: nGBPerJob is then set so that the largest output of a job gets this size.
     `merge_output`: outputs are merged, so many files, events or GB in a job. `retry_ram_...`: memory after a job ran out of it.
+    `run_until_closed`: new files of open inputs are
+    used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
+    with `no_input_pooling`. `recovery`: it makes lost files of another task again.
+    `period_s`: every so often `jobs_per_period` jobs are made.
     """
 
     files_per_job: int | None = None
@@ -92,6 +98,13 @@ class SplitRules:
     retry_ram_offset: int | None = None
     retry_ram_step: int | None = None
     retry_ram_max: int | None = None
+    run_until_closed: bool = False
+    no_wait_parent: bool = False
+    no_input_pooling: bool = False
+    chunks_to_wait: int | None = None
+    recovery: bool = False
+    period_s: int | None = None
+    jobs_per_period: int | None = None
 
     @property
     def retry_ram(self) -> tuple[int, int, int] | None:
@@ -152,6 +165,9 @@ NUMBERS: Mapping[str, str] = {
     "RX": "retry_ram_offset",
     "RY": "retry_ram_step",
     "RZ": "retry_ram_max",
+    "NT": "chunks_to_wait",
+    "PD": "period_s",
+    "PN": "jobs_per_period",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
@@ -176,6 +192,10 @@ FLAGS: Mapping[str, str] = {
     "IN": "intermediate",
     "RR": "respect_split_rule",
     "MO": "merge_output",
+    "RC": "run_until_closed",
+    "NW": "no_wait_parent",
+    "NI": "no_input_pooling",
+    "RV": "recovery",
 }
 
 

@@ -26,13 +26,23 @@ _FLAGS = {
     "ud": "ud",
     "indexConsistent": "ic",
     "ic": "ic",
+    "check": "cc",
+    "cc": "cc",
 }
 _NUMBERS = {"ratio": "ratio", "eventRatio": "er", "er": "er", "nFilesPerJob": "np", "np": "np"}
-_ORDER = ("repeat", "nosplit", "manytime", "cvmfs", "ru", "rd", "ud", "ic", "ratio", "er", "np")
-_NAMES = {"ru": "reusable", "rd": "random", "ud": "usedup", "ic": "indexConsistent", "er": "eventRatio", "np": "nFilesPerJob"}
-WISHES = ("ratio", "eventRatio", "nFilesPerJob", "random", "reusable", "usedup", "indexConsistent")
+_ORDER = ("repeat", "nosplit", "manytime", "cvmfs", "ru", "rd", "ud", "ic", "cc", "ratio", "er", "np")
+_NAMES = {
+    "ru": "reusable",
+    "rd": "random",
+    "ud": "usedup",
+    "ic": "indexConsistent",
+    "cc": "check",
+    "er": "eventRatio",
+    "np": "nFilesPerJob",
+}
+WISHES = ("ratio", "eventRatio", "nFilesPerJob", "random", "reusable", "usedup", "indexConsistent", "check")
 """Keys of an item that say the same as a word of `attributes`."""
-OF_A_MASTER = ("manytime", "cvmfs", "rd", "ud", "ic")
+OF_A_MASTER = ("manytime", "cvmfs", "rd", "ud", "ic", "cc")
 """What may be said of the datasets that jobs are cut from; the rest deals out the files of secondary ones."""
 
 

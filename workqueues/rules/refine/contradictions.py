@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
@@ -21,8 +22,10 @@ def check_together(task: TaskParameters) -> list[Problem]:
 
 def n_records(task: TaskParameters) -> int | None:
     """How many pseudo files a task without input gets: nFiles, else nEvents by nEventsPerJob rounded up; None if neither is
-    given.
+    given. Of a periodic task those of a round.
     """
+    if task.period:
+        return task.periodJobs or 1
     if task.nFiles:
         return task.nFiles
     if task.nEvents and task.nEventsPerJob:
@@ -126,4 +129,51 @@ def _endings(task: TaskParameters) -> Faults:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
-_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (_event_sizes, _ceilings, _no_input, _short, _places, _needs, _endings)
+def rounds_end(task: TaskParameters) -> datetime | None:
+    """When the rounds of a periodic task end; None: when it is told to. ValueError for what is no time."""
+    end = datetime.fromisoformat(task.periodUntil) if task.periodUntil else None
+    return end.replace(tzinfo=UTC) if end is not None and end.tzinfo is None else end
+
+
+def _rounds(task: TaskParameters) -> Faults:
+    for name in ("periodJobs", "periodUntil"):
+        if getattr(task, name) and not task.period:
+            yield "period", "required", f"{name} needs period"
+    if task.period and not task.noInput:
+        yield "period", "contradiction", "a periodic task has no input; set noInput"
+    for name in ("nFiles", "nEvents", "goal", "termCondition", "lostFiles") if task.period else ():
+        if getattr(task, name):
+            yield (
+                name,
+                "contradiction",
+                f"a periodic task ends when it is told to, or by periodUntil; {name} does not go with period",
+            )
+    try:
+        rounds_end(task)
+    except ValueError:
+        yield "periodUntil", "format", "expected a time, as in: 2027-01-31T12:00:00Z"
+
+
+def _recovery(task: TaskParameters) -> Faults:
+    for name, other in (("lostFiles", "oldDatasetName"), ("oldDatasetName", "lostFiles")):
+        if getattr(task, name) and not getattr(task, other):
+            yield other, "required", f"{name} needs {other}"
+    for name in ("nFiles", "nEvents") if task.lostFiles and not task.noInput else ():
+        if getattr(task, name):
+            yield name, "contradiction", f"lostFiles says which files are read, and {name} too"
+    for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite", "useFileAsSourceLFN") if task.lostFiles else ():
+        if getattr(task, name):
+            yield name, "not_supported_yet", f"{name} and lostFiles together are not supported yet"
+
+
+_RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
+    _event_sizes,
+    _ceilings,
+    _no_input,
+    _short,
+    _places,
+    _needs,
+    _endings,
+    _rounds,
+    _recovery,
+)

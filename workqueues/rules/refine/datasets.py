@@ -157,7 +157,7 @@ def _records(items: Sequence[Item], task: TaskParameters) -> DatasetPlan:
         stream_name=sequence.stream if sequence else "SEQNUMBER",
         state="closed",
         attributes=f"of={offset}" if offset else "",
-        n_files=records_of(items, task),
+        n_files=None if task.period else records_of(items, task),
         n_events=task.nEvents or None,
         events_per_file=task.nEventsPerJob or None,
         offset=offset,

@@ -86,10 +86,11 @@ class InputFiles:
         used = feeding.used_part([f.n_events for f in files], p.n_files, p.n_events)
         if used is None:
             raise CannotFeed(f"nEvents is asked for, but the events of some files of {p.name} are not known")
-        files = files[:used]
+        cut = self.rules.events_per_job or self.rules.target_events
+        files = feeding.cut_to(files[:used], p.n_events) if cut and p.n_events is not None else files[:used]
         _check_counted(files, p, "; give nEventsPerInputFile")
-        if self.rules.events_per_job or self.rules.target_events:
-            wanted = files if p.n_events is None else feeding.cut_to(files, p.n_events)
+        if cut:
+            wanted = files
             files = feeding.with_events(wanted)
             self.without_events += len(wanted) - len(files)
         if self.rules.skip_short_input and self.rules.events_per_job:

@@ -92,10 +92,12 @@ def plan(
     task, items = document.parameters, document.items
     if document.problems:
         return TaskFaults(document.problems)
-    if (stop := _parent(task, parent) or _live_writer(writers)) is not None:
+    if (stop := _parent(task, parent) or (None if task.noWaitParent else _live_writer(writers))) is not None:
         return stop
     if problems := check_inputs(document, parent, known, writers, withheld):
         return TaskFaults(bounded(problems))
+    if task.noWaitParent and (unopened := _unopened(document, parent, writers, known)):
+        return unopened
     if task.waitInput or writers:
         absent = dict.fromkeys(name for _, name in _absent(document, parent, known))
         if gone := [writer for writer in writers if writer.dataset_name in absent]:
@@ -119,6 +121,7 @@ def plan(
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
         shares_outputs=task.allowTaskDuplication,
+        continues=task.oldDatasetName,
         notes=notes(document),
     )
 
@@ -137,7 +140,7 @@ def _parent(task: TaskParameters, parent: ParentFacts | None) -> TaskWait | Task
         return TaskFaults((problem("parentTaskName", "parent", f"no task of this name: {name}"),))
     if parent.status in MACHINE.corrupted:
         return TaskFaults((problem("parentTaskName", "parent", f"the parent, task {parent.task_id}, is {parent.status}"),))
-    if parent.status not in MACHINE.completed:
+    if parent.status not in MACHINE.completed and not task.noWaitParent:
         return TaskWait(f"waiting for the parent, task {parent.task_id}, which is {parent.status}", clock=False)
     return None
 
@@ -149,6 +152,26 @@ def _live_writer(writers: Sequence[InputWriterFacts]) -> TaskWait | None:
     return TaskWait(
         f"waiting for task {live.task_id}, which writes the input {live.dataset_name} and is {live.status}", clock=False
     )
+
+
+def _unopened(
+    document: TaskDocument,
+    parent: ParentFacts | None,
+    writers: Sequence[InputWriterFacts],
+    known: Mapping[str, DatasetFacts],
+) -> TaskWait | None:
+    """The wait for the first input that a live parent has not opened in the catalogue yet."""
+    written = being_written(parent, writers)
+    first = next((name for item in input_items(document.items) for name in item.names if name in written.keys() - known), "")
+    return TaskWait(f"waiting for the input {first}, which task {written[first]} opens", clock=False) if first else None
+
+
+def being_written(parent: ParentFacts | None, writers: Sequence[InputWriterFacts]) -> dict[str, int]:
+    """The datasets to which a parent that has not ended may still write, with its number."""
+    written = {writer.dataset_name: writer.task_id for writer in writers if writer.status not in MACHINE.final}
+    if parent is not None and parent.status not in MACHINE.final:
+        written |= dict.fromkeys(parent.outputs, parent.task_id)
+    return written
 
 
 def ended_writer(writer: InputWriterFacts) -> str:
@@ -178,6 +201,9 @@ def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
         codes["RS"] = offset_of(items, "RNDMSEED")
     if first := offset_of(items, "FIRSTEVENT"):
         codes["FT"] = first
+    if task.lostFiles:  # each job is as one of the old task was, whatever limits made that
+        codes = {code: value for code, value in codes.items() if code not in split_rule.SIZES}
+        codes |= {"RV": 1} if task.noInput else {"RV": 1, "GB": 4}
     codes["US"] = split_rule.NO_SCOUTS if task.skipScout else split_rule.SCOUTS_FIRST
     return split_rule.written(codes)
 

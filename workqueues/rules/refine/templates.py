@@ -81,7 +81,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
 def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
     """Whether the task certainly makes one job only."""
     if task.noInput:
-        return records_of(items, task) == 1
+        return records_of(items, task) == 1 and not task.period
     masters = {name for item in input_items(items)[:1] for name in item.names}
     wanted, per_job = task.nFiles, task.nFilesPerJob
     cut = any(

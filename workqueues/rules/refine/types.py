@@ -169,7 +169,8 @@ class OutputTemplatePlan:
 class TaskPlan:
     """A refined task. `columns`: values of the task's row by column name, the split rule included.
 
-    `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `max_attempt`
+    `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `continues`: a dataset of
+    another task, of which it makes lost files again. `max_attempt`
     and `max_failure` hold for each file of a master dataset (None: no limit). `notes` is what the submitter should know although
     nothing is wrong.
     """
@@ -181,6 +182,7 @@ class TaskPlan:
     max_attempt: int | None = 3
     max_failure: int | None = None
     shares_outputs: bool = False
+    continues: str = ""
     notes: tuple[Problem, ...] = ()
 
 

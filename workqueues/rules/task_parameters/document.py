@@ -124,7 +124,7 @@ class TaskParameters(BaseModel):
         "Where the catalogue knows the events of a file, nEventsPerInputFile does not count.", code="UE"
     )
     pfnList: Any = parameter("Physical names of the input files.", row="J26", code="PL")
-    runUntilClosed: Flag = flag("New files are picked up until the input is closed.", row="J9", code="RC")
+    runUntilClosed: Flag = flag("New files are picked up until the input is closed.", code="RC")
     orderInputBy: Literal["eventsAlignment"] | None = parameter("Order of the input files.", row="J6", code="OI")
     waitInput: Flag = flag("The task waits for an input dataset that does not exist yet.", code="WI")
     allowEmptyInput: Flag = flag("An input without files ends the task at once instead of breaking it.", code="AE")
@@ -143,17 +143,25 @@ class TaskParameters(BaseModel):
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
     segmentSpecs: Any = parameter("The segments.", row="J27")
     inputPreStaging: Flag = flag("Inputs are staged from tape before jobs are made of them.", code="IS")
-    noInputPooling: Flag = flag("Jobs as soon as one input is there.", row="J9", code="NI")
-    nChunksToWait: Whole = number("Chunks to collect before jobs are made.", row="J9", code="NT")
+    noInputPooling: Flag = flag("With noWaitParent: jobs as soon as there are files for one.", code="NI")
+    nChunksToWait: Whole = number(
+        "With noWaitParent: so many jobs are made at once, when there are files for them; 20 when absent.",
+        low=1,
+        high=10_000,
+        code="NT",
+    )
     nScouts: Whole = number(
         "How many jobs measure the task first; 10 where not given. None do where fewer than twice as many jobs are expected.",
         low=1,
         high=1000,
         code="NU",
     )
-    period: Amount = number("Seconds between two rounds of jobs of a periodic task.", row="J16")
-    periodJobs: Whole = number("Jobs a round.", row="J16")
-    periodUntil: str = text("When the rounds end.", row="J16")
+    period: Whole = number("Seconds between two rounds of jobs of a task without input.", low=1, code="PD")
+    periodJobs: Whole = number("Jobs a round; 1 when absent.", low=1, high=10_000, code="PN")
+    periodUntil: str = text("When the rounds end, as in 2027-01-31T12:00:00Z; without it when the task is told to.", length=40)
+
+    lostFiles: Names = parameter("Lost files of oldDatasetName that are made again, under the same names.", ())
+    oldDatasetName: str = text("Dataset of another task, of which lost files are made again.", length=255)
 
     # What a job needs.
     coreCount: Whole = number("Cores a job; 0: as many as a slot has.", high=4096, default=1, column="core_count")
@@ -210,7 +218,7 @@ class TaskParameters(BaseModel):
     )
     ddmBackEnd: str = text("Which data management.", default="local", row="U5", code="DE")
     allowIncompleteInDS: Flag = flag("Replicas may be incomplete.", row="P7", code="AI")
-    noWaitParent: Flag = flag("Runs beside its parent.", row="J9", code="NW")
+    noWaitParent: Flag = flag("Begins while its parent still writes the input.", code="NW")
     pushJob: Flag = flag("Jobs are pushed by a message broker.", row="U5", code="PJ")
     useSecrets: Flag = flag("The user's secrets go with the job.", row="U5", code="ST")
     encJobParams: Flag = flag("Job parameters are encoded on the way.", row="U5", code="EJ")

@@ -81,6 +81,7 @@ class Input(Template):
     reusable: Flag = flag("Files are used again when too few are left, not tracked.")
     usedup: Flag = flag("Duplicates are kept; the catalogue has none in a dataset.")
     indexConsistent: Flag = flag("Files whose number no partner dataset has are left out.")
+    check: Flag = flag("Of a dataset that the parent wrote only files that it has finished and that are not lost.")
 
 
 class PseudoInput(Template):

@@ -1,0 +1,185 @@
+"""Lost outputs are made again: the same names of the same input, after inputs that are gone too, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_site.foundation.access.principal import SYSTEM
+from brokerage.models import ComputingQueue, Job
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.recovery import CannotRecover, recover
+from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, FileChange, Replica, Task
+from workqueues.rules.refine import DatasetKey
+from workqueues.states import TASK
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def queue() -> ComputingQueue:
+    return grid()[0]
+
+
+def run_to_end(queue: ComputingQueue) -> None:
+    """All tasks to their ends, as far as these come by themselves."""
+    for _ in range(8):
+        run_agents(1)
+        run_jobs(queue)
+        if not Task.objects.exclude(status__in=TASK.final).exists():
+            break
+
+
+def done(queue: ComputingQueue, params: dict[str, Any]) -> Task:
+    task = submitted(params)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert task.status == "done", task.error_dialog
+    return task
+
+
+def in_catalogue(name: str) -> list[str]:
+    return list(CatalogueFile.objects.filter(dataset__name=name).order_by("lfn").values_list("lfn", flat=True))
+
+
+def used(task: Task, lfn: str) -> set[str]:
+    """The input files of the job that made the file."""
+    job = File.objects.get(task=task, lfn=lfn, out_job_id__isnull=False).out_job_id
+    return set(File.objects.filter(task=task, job_id=job, type="input").values_list("lfn", flat=True))
+
+
+def lose(name: str, *lfns: str) -> None:
+    """Their copies are gone, and the catalogue knows it."""
+    Replica.objects.filter(file__dataset__name=name, file__lfn__in=lfns).delete()
+
+
+def test_lost_files_are_made_again_under_their_names_of_the_same_input(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 7)
+    old = done(queue, reading("t", "in.data"))
+    before = in_catalogue("t.OUT")
+    lost = [before[2], before[1]]
+    (task,) = recover(DatasetKey("demo", "t.OUT"), lost, SYSTEM, "the disk broke")
+    assert in_catalogue("t.OUT") == [before[0], before[3]], "nobody reads what is lost"
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert (task.status, task.user_name, task.task_name) == ("done", "ada", "t.recov1")
+    assert Job.objects.filter(task_id=task.id).count() == 2
+    assert in_catalogue("t.OUT") == before
+    for lfn in lost:
+        assert used(task, lfn) == used(old, lfn)
+    assert CatalogueDataset.objects.get(name="t.OUT").state == "closed"
+    assert len(in_catalogue("t.log")) == 4, "the old logs are as they were"
+    assert len(in_catalogue("t.log.recov1")) == 2
+    changes = FileChange.objects.filter(task_id=old.id, new="lost").values_list("why", flat=True)
+    assert set(changes) == {f"the disk broke; task {task.id} makes it again"}
+    old.refresh_from_db()
+    assert old.status == "done"
+
+
+def test_a_job_of_a_recovery_that_fails_gives_the_name_again(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 4)
+    done(queue, reading("t", "in.data"))
+    before = in_catalogue("t.OUT")
+    (task,) = recover(DatasetKey("demo", "t.OUT"), before[:1], SYSTEM)
+    run_agents(2)
+    end(take(queue), BAD)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert in_catalogue("t.OUT") == before
+
+
+def test_a_task_without_input_gives_the_same_records_and_seeds_again(queue: ComputingQueue) -> None:
+    old = done(queue, parameters("t"))
+    before = in_catalogue("t.EVT")
+
+    def numbers(task: Task, lfn: str) -> dict[str, str]:
+        job = File.objects.get(task=task, lfn=lfn, out_job_id__isnull=False).out_job_id
+        return dict(File.objects.filter(task=task, job_id=job).values_list("type", "lfn"))
+
+    (task,) = recover(DatasetKey("demo", "t.EVT"), [before[1], before[3]], SYSTEM)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert task.status == "done", task.error_dialog
+    assert in_catalogue("t.EVT") == before
+    for lfn in (before[1], before[3]):
+        assert numbers(task, lfn) == numbers(old, lfn)
+
+
+def test_inputs_that_are_gone_too_are_made_again_first(queue: ComputingQueue) -> None:
+    done(queue, parameters("a"))
+    done(queue, reading("b", "a.EVT"))
+    inputs, outputs = in_catalogue("a.EVT"), in_catalogue("b.OUT")
+    lose("a.EVT", inputs[0])
+    tasks = recover(DatasetKey("demo", "b.OUT"), outputs, SYSTEM)
+    assert [task.task_name for task in tasks] == ["a.recov1", "b.recov1"]
+    run_agents(1)
+    tasks[1].refresh_from_db()
+    assert tasks[1].status == "pending"
+    assert tasks[1].error_dialog.startswith(f"waiting for task {tasks[0].id}, which writes the input a.EVT")
+    run_to_end(queue)
+    for task in tasks:
+        task.refresh_from_db()
+    assert [task.status for task in tasks] == ["done", "done"]
+    assert (in_catalogue("a.EVT"), in_catalogue("b.OUT")) == (inputs, outputs)
+    assert Job.objects.filter(task_id=tasks[0].id).count() == 1
+
+
+def test_an_input_that_is_gone_and_that_nobody_made_refuses_all(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 4)
+    done(queue, reading("t", "in.data"))
+    before = in_catalogue("t.OUT")
+    lose("in.data", "in.data.000001")
+    with pytest.raises(CannotRecover, match=r"inputs are gone too: no job has made a file in\.data\.000001 of in\.data"):
+        recover(DatasetKey("demo", "t.OUT"), before, SYSTEM)
+    assert in_catalogue("t.OUT") == before
+    assert Task.objects.count() == 1
+
+
+def test_a_file_that_nobody_made_is_refused_and_nothing_changes(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 2)
+    done(queue, reading("t", "in.data"))
+    (lfn,) = in_catalogue("t.OUT")
+    with pytest.raises(CannotRecover, match=r"no job has made a file nobody of t\.OUT"):
+        recover(DatasetKey("demo", "t.OUT"), [lfn, "nobody"], SYSTEM)
+    assert in_catalogue("t.OUT") == [lfn]
+    assert not File.objects.filter(lost_at__isnull=False).exists()
+
+
+def test_a_file_is_made_again_once_and_once_more_when_it_is_lost_again(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 4)
+    old = done(queue, reading("t", "in.data"))
+    before = in_catalogue("t.OUT")
+    (first,) = recover(DatasetKey("demo", "t.OUT"), before[:1], SYSTEM)
+    with pytest.raises(CannotRecover, match=rf"task {first.id} makes .* again already"):
+        recover(DatasetKey("demo", "t.OUT"), before[:1], SYSTEM)
+    run_to_end(queue)
+    (second,) = recover(DatasetKey("demo", "t.OUT"), before[:1], SYSTEM)
+    run_to_end(queue)
+    second.refresh_from_db()
+    assert second.status == "done", second.error_dialog
+    assert in_catalogue("t.OUT") == before
+    assert used(second, before[0]) == used(old, before[0])
+
+
+def test_files_of_jobs_that_had_parts_of_files_are_not_made_again_yet(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 1)
+    done(queue, reading("t", "in.data", nFilesPerJob=None, nEventsPerJob=5))
+    with pytest.raises(CannotRecover, match="parts of files"):
+        recover(DatasetKey("demo", "t.OUT"), in_catalogue("t.OUT")[:1], SYSTEM)
+
+
+def test_files_of_paired_secondary_datasets_come_with_them(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 4)
+    catalogue_dataset("low.data", 4)
+    items = reading("t", "in.data")["jobParameters"]
+    items.insert(1, {"type": "template", "param_type": "input", "dataset": "low.data", "value": "--low ${LOW/L}"})
+    old = done(queue, reading("t", "in.data", jobParameters=items))
+    before = in_catalogue("t.OUT")
+    (task,) = recover(DatasetKey("demo", "t.OUT"), before[1:], SYSTEM)
+    run_to_end(queue)
+    assert in_catalogue("t.OUT") == before
+    assert used(task, before[1]) == used(old, before[1])
+    assert Dataset.objects.get(task=task, dataset_name="low.data").n_files == 2

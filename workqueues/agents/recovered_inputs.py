@@ -1,0 +1,31 @@
+"""The inputs of a task that makes lost files again: those of the jobs that made them, with one boundary for each job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from workqueues.queries.lost_outputs import Content
+from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.refine import DatasetPlan
+from workqueues.rules.refine.input_files import CannotFeed
+
+Files = Sequence[NewFile]
+
+
+def recovered_files(contents: Sequence[Content], catalogued: Mapping[str, Files]) -> dict[str, Files]:
+    """The files of the catalogue by dataset; of a dataset that jobs had files of for themselves, only these. Raises CannotFeed
+    where one is gone.
+    """
+    files: dict[str, Files] = dict(catalogued)
+    for name in {c.dataset_name for c in contents if c.type == "input"}:
+        jobs = {c.file.lfn: c for c in contents if c.dataset_name == name}
+        there = [f for f in catalogued.get(name, ()) if f.lfn in jobs]
+        if gone := sorted(jobs.keys() - {f.lfn for f in there}):
+            raise CannotFeed(f"{gone[0]} of {name}, of which a lost file was made, is gone too")
+        files[name] = [f._replace(boundary_id=jobs[f.lfn].job_id, n_events=jobs[f.lfn].file.n_events) for f in there]
+    return files
+
+
+def recovered_records(contents: Sequence[Content], p: DatasetPlan) -> list[NewFile]:
+    """The numbered records or seeds that the jobs had of a dataset."""
+    return [c.file for c in contents if (c.dataset_name, c.type) == (p.name, p.type)]

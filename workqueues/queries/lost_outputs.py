@@ -1,0 +1,153 @@
+"""Outputs that are lost: which job made them, of what, and who makes them again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import problem
+from workqueues.models import Dataset, EventRange, File, PlannedOutput, Replica, Task
+from workqueues.rules.jobs.dataset_attributes import read_attributes
+from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.refine import DatasetKey, dataset_key
+from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES, TASK
+
+
+class MadeOutput(NamedTuple):
+    """A finished output: its row, the task and the job that made it, and whether it is known to be lost."""
+
+    file_id: int
+    lfn: str
+    task_id: int
+    job_id: int
+    lost: bool
+
+
+def made_outputs(vo: str, dataset_name: str, lfns: Collection[str]) -> dict[str, MadeOutput]:
+    """The newest file of each of these names that a job made for the dataset."""
+    rows = File.objects.filter(
+        lfn__in=lfns, dataset__dataset_name=dataset_name, dataset__vo=vo, dataset__type__in=OUTPUT_TYPES, status="finished",
+        out_job_id__isnull=False, no_output=False,
+    )  # fmt: skip
+    return {
+        lfn: MadeOutput(id_, lfn, task_id, job_id or 0, lost_at is not None)
+        for id_, lfn, task_id, job_id, lost_at in rows.order_by("id").values_list("id", "lfn", "task_id", "out_job_id", "lost_at")
+    }
+
+
+def made_by_jobs(task_id: int, dataset_name: str, job_ids: Collection[int]) -> list[MadeOutput]:
+    """All files of the dataset that these jobs of a task made, in order: who makes one of a job again makes all of it."""
+    rows = File.objects.filter(
+        out_job_id__in=job_ids, task_id=task_id, dataset__dataset_name=dataset_name, status="finished", no_output=False,
+        type__in=OUTPUT_TYPES,
+    )  # fmt: skip
+    columns = ("id", "lfn", "task_id", "out_job_id", "lost_at")
+    return [MadeOutput(i, lfn, t, j or 0, at is not None) for i, lfn, t, j, at in rows.order_by("id").values_list(*columns)]
+
+
+def sound_outputs(vo: str, dataset_name: str) -> set[str]:
+    """The files of the dataset that tasks have finished and that are not lost."""
+    rows = File.objects.filter(
+        dataset__dataset_name=dataset_name, dataset__vo=vo, type__in=OUTPUT_TYPES, status="finished", lost_at__isnull=True
+    )
+    return set(rows.values_list("lfn", flat=True))
+
+
+def cut_by_events(task_id: int, job_ids: Collection[int]) -> bool:
+    """Whether one of these jobs of a task had events of files, not whole ones."""
+    return EventRange.objects.filter(task_id=task_id, job_id__in=job_ids).exists()
+
+
+class Content(NamedTuple):
+    """A file that one job had for itself, with the type of its dataset, and whether that is a master."""
+
+    job_id: int
+    key: DatasetKey
+    dataset_name: str
+    type: str
+    master: bool
+    file: NewFile
+
+
+def contents(task_id: int, job_ids: Collection[int]) -> list[Content]:
+    """What these finished jobs of a task had for themselves, records and seeds included, in the order of its use."""
+    tracked = {
+        d.id: d
+        for d in Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES)
+        if d.type == "random_seed" or d.master_id is None or read_attributes(d.attributes).tracked
+    }
+    columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr", "first_event")
+    rows = File.objects.filter(dataset_id__in=tracked, task_id=task_id, job_id__in=job_ids, status="finished")
+    return [
+        Content(job_id, dataset_key(d.vo, d.dataset_name, d.data_vo), d.dataset_name, d.type, d.master_id is None, NewFile(*file))
+        for job_id, dataset_id, *file in rows.order_by("id").values_list("job_id", "dataset_id", *columns)
+        for d in [tracked[dataset_id]]
+    ]
+
+
+def gone_inputs(files: Sequence[Content]) -> dict[DatasetKey, list[str]]:
+    """Those of these files that the catalogue does not have any more, or has no copy of, by dataset."""
+    wanted: dict[DatasetKey, list[str]] = defaultdict(list)
+    for content in files:
+        if content.type == "input":
+            wanted[content.key].append(content.file.lfn)
+    gone = {}
+    for key, lfns in wanted.items():
+        there = set(
+            Replica.objects.filter(
+                file__dataset__vo=key.vo, file__dataset__name=key.name, file__lfn__in=lfns, state="available"
+            ).values_list("file__lfn", flat=True)
+        )
+        if missing := [lfn for lfn in lfns if lfn not in there]:
+            gone[key] = missing
+    return gone
+
+
+def recovering_tasks(vo: str, dataset_name: str) -> dict[str, Task]:
+    """Files of the dataset that live tasks make again, with these tasks."""
+    planned = PlannedOutput.objects.filter(writer__dataset_name=dataset_name, writer__vo=vo)
+    rows = planned.exclude(task__status__in=TASK.final).select_related("task__params").order_by("task_id")
+    again = [row.task for row in rows if row.task.params.task_params.get("oldDatasetName") == dataset_name]
+    return {lfn: task for task in again for lfn in task.params.task_params["lostFiles"]}
+
+
+def check_lost(vo: str, dataset_name: str, lfns: Sequence[str]) -> Iterator[Problem]:
+    """What is wrong with files that a task is to make again: those that are not known to be lost, or that another one makes."""
+    if not (dataset_name and lfns):
+        return
+    made, under_way = made_outputs(vo, dataset_name, lfns), recovering_tasks(vo, dataset_name)
+    for i, lfn in enumerate(lfns):
+        if lfn not in made or not made[lfn].lost:
+            yield problem(f"lostFiles[{i}]", "lost", f"{lfn[:255]} is no file of {dataset_name} that is known to be lost")
+        elif lfn in under_way:
+            yield problem(f"lostFiles[{i}]", "unique", f"task {under_way[lfn].id} makes {lfn} again already")
+
+
+class Recovery(NamedTuple):
+    """What a task makes again: contents of the old jobs, and by the first master file of each the names that it gives."""
+
+    contents: Sequence[Content]
+    names: Mapping[str, Sequence[str]]
+
+
+def recovery_of(task: Task) -> Recovery:
+    """What a task with lostFiles makes again."""
+    params = task.params.task_params
+    dataset, lost = params["oldDatasetName"], params["lostFiles"]
+    rows = File.objects.filter(
+        lfn__in=lost, dataset__dataset_name=dataset, dataset__vo=task.vo, lost_at__isnull=False, task_id__lt=task.id
+    )
+    newest = {lfn: (task_id, job or 0) for lfn, task_id, job in rows.order_by("id").values_list("lfn", "task_id", "out_job_id")}
+    files: list[Content] = []
+    names: dict[str, list[str]] = {}
+    for old_id in sorted({task_id for task_id, _ in newest.values()}):
+        jobs = {job for task_id, job in newest.values() if task_id == old_id}
+        found = contents(old_id, jobs)
+        made: dict[int, list[str]] = defaultdict(list)
+        for output in made_by_jobs(old_id, dataset, jobs):
+            made[output.job_id].append(output.lfn)
+        files += found
+        names |= {c.file.lfn: made[c.job_id] for c in found if c.master and c.type in MASTER_TYPES}
+    return Recovery(files, names)
