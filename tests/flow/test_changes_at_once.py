@@ -35,6 +35,7 @@ def task() -> Task:
     """A task of 400 jobs, none of which is made."""
     gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", 100_000, who="ada", why="test")
     gdpconfig.set_override("core", "POLICY_analysis", "generic", who="ada", why="test")
+    gdpconfig.set_override("jobgen", "USER_JOBS_PER_POINT", 0, who="ada", why="all jobs have the priority of their task")
     grid("ALPHA")
     for name, label in (("Work", ".*"), ("Express", "none")):
         GlobalShare.objects.create(name=name, vo="demo", value=50, prod_source_label=label, throttled=False)

@@ -51,6 +51,7 @@ def change(task: Task, name: str, **wish: Any) -> Changed:
 
 
 def test_a_changed_priority_is_that_of_all_jobs_that_have_not_ended_and_of_later_ones(queue: ComputingQueue) -> None:
+    gdpconfig.set_override("jobgen", "USER_JOBS_PER_POINT", 0, who="ada", why="all jobs have the priority of their task")
     other, task = running("a", taskPriority=600), running("b", taskPriority=500)
     held = take(queue)
     assert Job.objects.get(id=held.job_id).task_id == other.id

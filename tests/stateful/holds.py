@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from brokerage.queries.invariants import look
 from brokerage.states import TRANSFER
 from tests.moving import parts
 from tests.stateful.scene import LINK_ACTIVE, STORAGE_ACTIVE, Scene
-from workqueues.models import Replica
+from workqueues.models import Replica, TaskChange
 
 
 def always(scene: Scene) -> None:
@@ -20,7 +21,14 @@ def always(scene: Scene) -> None:
     _first_copies_stay(scene)
     _limits()
     violated = [f"{found.invariant.name}: {found.examples}" for found in look() if found.violations]
-    assert not violated, violated
+    assert not violated, f"{violated}; {_told(violated)}"
+
+
+def _told(violated: list[str]) -> list[str]:
+    """The histories of the tasks that are named there."""
+    ids = {int(number) for text in violated for number in re.findall(r"task (\d+)", text)}
+    moves = TaskChange.objects.filter(task_id__in=ids).order_by("task_id", "id").values_list("task_id", "new", "who", "why")
+    return [f"{task_id} {new} by {who}: {why}" for task_id, new, who, why in moves]
 
 
 def in_the_end(scene: Scene) -> None:
