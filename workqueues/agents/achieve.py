@@ -1,14 +1,17 @@
-"""Agent achieve. Takes working tasks with a goal. Leaves those that have reached it finishing. Next: the agent command.
+"""Agent achieve. Takes working tasks with a goal, and exhausted ones. Leaves those that have reached it, and those that nobody
+retried for long, finishing. Next: the agent command.
 
 Jobs that run go on to their end; nothing new is made (decision D10).
 """
 
 from __future__ import annotations
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.commands import command
-from workqueues.queries.goals import achievements
+from workqueues.models import Task
+from workqueues.queries.goals import achievements, exhausted_for_long
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.rules.task.finish import goal_reached
 
@@ -19,7 +22,15 @@ def achieve(run: Run) -> int:
     for task in achievements():
         if goal_reached(task.goal, task.datasets, untried_files=0, output_events=task.output_events):
             _finish(task.task_id, f"its goal of {task.goal / 10:g} % is reached", run.who)
+    for task_id, reason in exhausted_for_long(exhausted_wait_s()):
+        _finish(task_id, f"nobody retried it: {reason}", run.who)
     return 0
+
+
+def exhausted_wait_s() -> dict[str, float]:
+    """How long exhausted tasks wait for somebody, by the VO that has any, s."""
+    vos = Task.objects.filter(status="exhausted").order_by("vo").values_list("vo", flat=True).distinct()
+    return {vo: gdpconfig.value("watchdog", "EXHAUSTED_TIMEOUT", vo=vo) for vo in vos}
 
 
 def _finish(task_id: int, why: str, who: str) -> None:

@@ -10,7 +10,6 @@ from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
-from workqueues.ledger.holds import give_up_exhausted
 from workqueues.ledger.holds import wake as wake_task
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -28,13 +27,7 @@ def wake(run: Run) -> int:
     returned = each(run, claim_tasks(run.id, run.claim_s, TASK.live, BATCH, work="dead claim"), give_back)
     if returned:
         look("generate")
-    return due + returned + give_up_exhausted(exhausted_wait_s(), run.who)
-
-
-def exhausted_wait_s() -> dict[str, float]:
-    """How long exhausted tasks wait for somebody, by the VO that has any, s."""
-    vos = Task.objects.filter(status="exhausted").order_by("vo").values_list("vo", flat=True).distinct()
-    return {vo: gdpconfig.value("watchdog", "EXHAUSTED_TIMEOUT", vo=vo) for vo in vos}
+    return due + returned
 
 
 def wake_one(run: Run, task: Task) -> bool:

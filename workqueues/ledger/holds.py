@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Case, F, Q, Value, When
+from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from workqueues.ledger.claims import lock_claimed
@@ -16,11 +16,7 @@ from workqueues.ledger.moves import Stale, move_task
 from workqueues.ledger.throttles import held_until
 from workqueues.models import Task
 from workqueues.rules.jobs.retry_pause import RetryPause
-from workqueues.rules.jobs.split_rule import NO_AUTO_FINISH
 from workqueues.states import TASK
-
-MOST_GIVEN_UP = 1000
-"""Exhausted tasks that are ended at once."""
 
 
 def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
@@ -115,23 +111,6 @@ def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
             move_task(task, "exhausted", who, f"pending for too long: {task.error_dialog}")
         else:
             move_task(task, task.old_status, who, "looked at again", old_status="")
-
-
-def give_up_exhausted(wait_s: Mapping[str, float], who: str) -> int:
-    """Exhausted tasks that nobody retried for so long, by VO, are passed, to be ended by what became of their files: how many.
-
-    Not those with disableAutoFinish.
-    """
-    late = Q(pk__in=[])
-    for vo, seconds in wait_s.items():
-        late |= Q(vo=vo, status_since__lte=Now() - Value(timedelta(seconds=seconds)))
-    with transaction.atomic():
-        locked = Task.objects.select_for_update(no_key=True, skip_locked=True)
-        due = locked.filter(late, status="exhausted", quarantined_at=None).exclude(split_rule__regex=NO_AUTO_FINISH)
-        tasks = list(due.order_by("id")[:MOST_GIVEN_UP])
-        for task in tasks:
-            move_task(task, "passed", who, f"nobody retried it: {task.error_dialog}", old_status="")
-        return len(tasks)
 
 
 def kick_children(parent_id: int) -> int:

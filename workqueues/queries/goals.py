@@ -1,16 +1,23 @@
-"""Tasks whose goal may be reached: what decides it, in two statements for all of them."""
+"""Tasks that may end before all is done: those whose goal may be reached, in two statements for all, and exhausted ones."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import NamedTuple
 
 from django.db import connection
+from django.db.models import Q, Value
+from django.db.models.functions import Now
 
+from workqueues.models import Task
 from workqueues.queries.datasets import counts_by_task
 from workqueues.rules.jobs.split_rule import NO_AUTO_FINISH
 from workqueues.rules.task.finish import DatasetCounts
 from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES, TASK
+
+MOST = 1000
+"""Exhausted tasks that are ended at once."""
 
 _CANDIDATES = f"""
 SELECT t.id, t.goal, coalesce((
@@ -47,3 +54,12 @@ def achievements() -> list[Achievement]:
         rows = cursor.fetchall()
     counts = counts_by_task([row[0] for row in rows])
     return [Achievement(id_, goal, events, counts.get(id_, ())) for id_, goal, events in rows]
+
+
+def exhausted_for_long(wait_s: Mapping[str, float]) -> list[tuple[int, str]]:
+    """Tasks that are exhausted for so long, by VO, s, and why they are; not those with disableAutoFinish. Longest first."""
+    late = Q(pk__in=[])
+    for vo, seconds in wait_s.items():
+        late |= Q(vo=vo, status_since__lte=Now() - Value(timedelta(seconds=seconds)))
+    due = Task.objects.filter(late, status="exhausted", quarantined_at=None).exclude(split_rule__regex=NO_AUTO_FINISH)
+    return list(due.order_by("status_since", "id").values_list("id", "error_dialog")[:MOST])
