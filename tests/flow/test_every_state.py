@@ -51,8 +51,8 @@ LATER: Mapping[str, str] = {
     "event_range merged": "J13",
     "event_range discarded": "J13",
     "event_range corrupted": "J13",
-    "job pending": "W3, jobs of queues of queues",
-    "job defined": "W3, jobs of queues of queues",
+    "job pending": "X4, jobs that are bound late",
+    "job defined": "X4, jobs that are bound late",
     "job waiting": "J14, co-jumbo jobs",
 }
 """State -> the row that will enter it."""
