@@ -287,3 +287,9 @@ def test_too_many_submissions_must_wait(ada: Person, bob: Person, settings: Sett
     assert int(answer["Retry-After"]) > 0
     assert bob.submit(parameters("t5", userName="bob")).status_code == 201
     assert ada.get("tasks/").status_code == 200
+
+
+@pytest.mark.parametrize("label", ["user ", " user", "us\u202eer", "\u3000user"])
+def test_a_label_that_cannot_stand_in_a_name_of_the_configuration_is_refused(ada: Person, label: str) -> None:
+    assert faults(ada.submit(parameters(prodSourceLabel=label))) == {("prodSourceLabel", "characters")}
+    assert not Task.objects.exists()
