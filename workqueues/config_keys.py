@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from broker_site.foundation.gdpconfig.table import declare_table
+from workqueues.rules.refine.working_groups import bad_members
 from workqueues.rules.throttle.limits import ANALYSIS, PRODUCTION
 
-declare_table("""
+declare_table(
+    """
 [watchdog]
 PENDING_WAIT | duration | 1h | 50ms..30d | facts on timeouts 4.4; seed 000: 1 hour
     How long a pending task rests before it is tried again.
@@ -33,6 +35,11 @@ MIN_REMAINING_JOBS_TO_PAUSE_<label> | int jobs | 100 | 0.. | facts on gdpconfig 
 [pandaserver:dbproxy]
 MAX_ACTIVE_TASKS_PER_USER_<label> | int tasks | unset | 0.. | facts on gdpconfig 1.2.4; facts on task parameters 2.4
     A new task of this source label is refused while its owner has more active ones than this; unset: no limit.
+
+[pandaserver:prio_mgr]
+WORKING_GROUP_MEMBERS | json | {} | | facts on users 7
+    Who may submit for which working group: {"HIGG": ["ada", "bob"]}. Any other group needs the role production. Empty: nobody is
+    asked.
 
 [dbproxy]
 SCOUT_RAMCOUNT_METHOD | enum maximum percentile | maximum | | seed 001, memory; decision H3
@@ -164,7 +171,9 @@ MAX_REM_JOBS_TO_BOOST_B | int jobs | 200 | 0.. | facts on gdpconfig 1.2.8
 [jobgen]
 JOB_SUBMISSION | bool | true | | facts on gdpconfig 1.2.4
     Whether jobs are made for the VO.
-""")
+""",
+    {"WORKING_GROUP_MEMBERS": {"check": bad_members}},
+)
 
 _LEVELS = "<queue>: a share or work queue, also with _ and a resource type, MCORE* or SCORE*; the narrowest wins."
 

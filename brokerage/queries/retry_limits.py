@@ -7,6 +7,7 @@ from django.db import connection
 from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.queries.retry_limits import limits_of, most_tries
+from workqueues.rules.jobs.measured_needs import LONGEST_S
 from workqueues.rules.task.retry_limits import JOB_FIGURES, RetryExcess, RetryFigures
 from workqueues.rules.task.retry_limits import retry_excess as judged
 
@@ -14,7 +15,9 @@ _FIGURES = f"""
 SELECT count(*) FILTER (WHERE done), count(*) FILTER (WHERE NOT done),
     coalesce(sum(seconds * cores * power) FILTER (WHERE done), 0) / 3600,
     coalesce(sum(seconds * cores * power) FILTER (WHERE NOT done), 0) / 3600,
-    percentile_cont(0.5) WITHIN GROUP (ORDER BY 100 * cpu_s / seconds / cores) FILTER (WHERE done AND seconds > 0)
+    percentile_cont(0.5) WITHIN GROUP (ORDER BY
+        CASE WHEN cpu_s BETWEEN 0 AND {LONGEST_S} * cores THEN 100 * cpu_s / seconds / cores END)
+        FILTER (WHERE done AND seconds > 0)
 FROM (
     SELECT j.status IN ({JOB.succeeded.sql}) AS done, greatest(j.core_count, 1) AS cores,
         coalesce(q.corepower, 0)::float8 AS power,
@@ -25,7 +28,7 @@ FROM (
     WHERE j.task_id = %s AND j.status IN ({JOB.reported.sql})
 ) AS ended
 """
-"""Of all jobs of a task that finished or failed; what was not measured counts as no work."""
+"""Of all jobs of a task that finished or failed; what was not measured, or cannot be true, counts as no work."""
 
 
 def figures_of(task: Task) -> RetryFigures:

@@ -11,6 +11,7 @@ from pytest_django import Settings
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import issue_user_token
 from broker_site.foundation.access.models import Audit, User
+from broker_site.foundation.gdpconfig import BadConfig, set_override
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, parameters, reading
 from workqueues.models import CatalogueFile, Submission, Task, TaskChange, TaskParams
@@ -287,3 +288,28 @@ def test_too_many_submissions_must_wait(ada: Person, bob: Person, settings: Sett
     assert int(answer["Retry-After"]) > 0
     assert bob.submit(parameters("t5", userName="bob")).status_code == 201
     assert ada.get("tasks/").status_code == 200
+
+
+@pytest.mark.parametrize("label", ["user ", " user", "us\u202eer", "\u3000user"])
+def test_a_label_that_cannot_stand_in_a_name_of_the_configuration_is_refused(ada: Person, label: str) -> None:
+    assert faults(ada.submit(parameters(prodSourceLabel=label))) == {("prodSourceLabel", "characters")}
+    assert not Task.objects.exists()
+
+
+def test_only_members_submit_for_a_working_group_once_somebody_says_who_is_in_it(ada: Person, bob: Person, petra: Person) -> None:
+    assert ada.submit(parameters("t1", workingGroup="TOP")).status_code == 201, "nobody is asked yet"
+    set_override("prio_mgr", "WORKING_GROUP_MEMBERS", {"HIGG": ["ada"]}, app="pandaserver", who="olga", why="caps")
+    assert ada.submit(parameters("t2", workingGroup="HIGG")).status_code == 201
+    assert ada.submit(parameters("t3")).status_code == 201
+    for who, group in ((bob, "HIGG"), (ada, "TOP"), (ada, " HIGG"), (ada, "higg")):
+        answer = who.submit(parameters("t4", userName=who.name, workingGroup=group))
+        assert faults(answer, 403) == {("workingGroup", "production")}
+        assert f"which {who.name} is not in, needs the role production" in answer.json()["detail"]
+    assert petra.submit(parameters("t5", userName="petra", workingGroup="TOP")).status_code == 201
+    assert Task.objects.count() == 4
+
+
+@pytest.mark.parametrize("value", [[], {"HIGG": "ada"}, {"HIGG": [7]}, {"HIGG": [""]}, "ada"])
+def test_members_of_groups_that_are_none_are_refused(db: None, value: object) -> None:
+    with pytest.raises(BadConfig):
+        set_override("prio_mgr", "WORKING_GROUP_MEMBERS", value, app="pandaserver", who="olga", why="caps")

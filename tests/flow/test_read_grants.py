@@ -18,6 +18,7 @@ from brokerage.rules.dispatch.settlement import Report
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import end, let_confirm, run_agents, run_jobs, take
+from workqueues.ledger.commands import command
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, ReadGrant, Task
 
 pytestmark = pytest.mark.django_db
@@ -137,6 +138,24 @@ def test_who_waits_for_input_that_he_never_could_read_does_not_learn_that_it_is_
     there, absent = map(status_of, tasks)
     assert there == ("pending", "waiting for the input demo:in.data")
     assert absent == ("pending", "waiting for the input demo:in.none")
+
+
+def test_who_adds_input_that_he_may_not_read_does_not_learn_that_it_is_there(queue: ComputingQueue) -> None:
+    catalogue_dataset("own.data", 2, vo="cms")
+    task = submitted(reader("t", "own.data", maxAttempt=1))
+    run_agents()
+    run_jobs(queue, Report("failed", error_code="PAYLOAD_FAILED"))
+    run_agents()
+    said = []
+    for name in ("demo:in.data", "demo:in.none"):
+        command(task.id, "incexec", "user:eve", changes={"dsForIN": name})
+        run_agents()
+        status, why = status_of(task)
+        assert status == "pending"
+        said.append(why.replace(name, "it"))
+        command(task.id, "kill", "user:eve")
+        run_agents()
+    assert said[0] == said[1] == "jobParameters[0].dataset: the catalogue has no dataset it"
 
 
 def test_files_of_another_vo_that_jobs_could_not_read_are_looked_for_there(queue: ComputingQueue) -> None:

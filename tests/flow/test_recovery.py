@@ -8,8 +8,10 @@ import pytest
 
 from broker_site.foundation.access.principal import SYSTEM
 from brokerage.models import ComputingQueue, Job
+from brokerage.queries.invariants import look
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
+from workqueues.ledger.commands import command
 from workqueues.ledger.recovery import CannotRecover, recover
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, FileChange, Replica, Task
 from workqueues.rules.refine import DatasetKey
@@ -38,6 +40,10 @@ def done(queue: ComputingQueue, params: dict[str, Any]) -> Task:
     task.refresh_from_db()
     assert task.status == "done", task.error_dialog
     return task
+
+
+def broken() -> list[str]:
+    return [f"{found.invariant.name}: {found.violations}" for found in look() if found.violations]
 
 
 def in_catalogue(name: str) -> list[str]:
@@ -89,6 +95,7 @@ def test_a_job_of_a_recovery_that_fails_gives_the_name_again(queue: ComputingQue
     task.refresh_from_db()
     assert task.status == "done"
     assert in_catalogue("t.OUT") == before
+    assert broken() == []
 
 
 def test_a_task_without_input_gives_the_same_records_and_seeds_again(queue: ComputingQueue) -> None:
@@ -183,3 +190,30 @@ def test_files_of_paired_secondary_datasets_come_with_them(queue: ComputingQueue
     assert in_catalogue("t.OUT") == before
     assert used(task, before[1]) == used(old, before[1])
     assert Dataset.objects.get(task=task, dataset_name="low.data").n_files == 2
+
+
+@pytest.mark.parametrize("name", ["retry", "incexec"])
+@pytest.mark.parametrize("made", [False, True])
+def test_a_recovery_that_failed_is_not_run_again_where_another_makes_its_files(
+    queue: ComputingQueue, name: str, made: bool
+) -> None:
+    catalogue_dataset("in.data", 4)
+    done(queue, reading("t", "in.data", maxAttempt=1))
+    (lfn, _) = in_catalogue("t.OUT")
+    (first,) = recover(DatasetKey("demo", "t.OUT"), [lfn], SYSTEM)
+    run_agents(2)
+    end(take(queue), BAD)
+    run_agents(2)
+    (second,) = recover(DatasetKey("demo", "t.OUT"), [lfn], SYSTEM)
+    if made:
+        run_to_end(queue)
+    command(first.id, name, "user:ada")
+    run_to_end(queue)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    doing = "has made" if made else "makes"
+    assert (first.status, second.status) == ("failed", "done")
+    assert first.error_dialog == f"not retried: task {second.id} {doing} {lfn} again"
+    assert not Job.objects.filter(task_id=first.id, ended_at=None).exists()
+    assert File.objects.filter(lfn=lfn, status="finished", lost_at=None).count() == 1
+    assert broken() == []

@@ -140,3 +140,13 @@ def test_words_of_a_comment_are_no_option() -> None:
     run_agents(1)
     task.refresh_from_db()
     assert task.status == "exhausted"
+
+
+@pytest.mark.parametrize("cpu_s", [1e308, -1e308, -5, "NaN"])
+def test_cpu_times_that_no_job_can_have_used_say_nothing_of_the_efficiency(cpu_s: float | str) -> None:
+    limit("MIN_CPU_EFFICIENCY", 50)
+    task, _ = ended()
+    now = timezone.now()
+    JobResult.objects.update(metrics={"cpu_s": cpu_s}, start_time=now - timedelta(hours=1), end_time=now)
+    task = retried(task)
+    assert (task.status, task.agent_faults) == ("running", 0), task.error_dialog

@@ -62,7 +62,8 @@ PLANTED: dict[str, str] = {
     "output_follows_its_job": change(FILE, "status = 'failed'", "type = 'output' AND status = 'finished'"),
     "output_name_once": f"""
         INSERT INTO {FILE} (dataset_id, task_id, lfn, type, status, out_job_id)
-        SELECT dataset_id, task_id, lfn, type, status, out_job_id FROM {FILE} WHERE out_job_id IS NOT NULL LIMIT 1""",
+        SELECT dataset_id, task_id, lfn, type, status, out_job_id FROM {FILE} WHERE out_job_id IS NOT NULL
+            AND status <> 'failed' LIMIT 1""",
     "finished_output_registered": f"""
         DELETE FROM workqueues_replica WHERE id = (
             SELECT max(r.id) FROM workqueues_replica r JOIN workqueues_cataloguefile c ON c.id = r.file_id

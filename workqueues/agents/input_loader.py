@@ -42,10 +42,17 @@ from workqueues.states import INPUT_TYPES, MASTER_TYPES, MUTABLE
 
 
 def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, DatasetFacts], Collection[str]]:
-    """The inputs of a task that the catalogue has for it, and those of other VOs that it may not read any more."""
+    """The inputs of a task that the catalogue has for it, and those of other VOs that it may not read any more.
+
+    Of inputs that came with a change nobody has seen yet that it may read them: they are as if they did not exist.
+    """
     reader = Reader(task.vo, task.user_name)
     known = catalogue().look_up(reader, document.input_names)
-    return known, catalogue().withheld(reader, [name for name in document.input_names if name not in known])
+    absent = [name for name in document.input_names if name not in known]
+    if absent and task.status == "rerefine":
+        seen = Dataset.objects.filter(task_id=task.id, dataset_name__in=absent).values_list("dataset_name", flat=True)
+        absent = list(seen.distinct())
+    return known, catalogue().withheld(reader, absent)
 
 
 class InputsSeen(NamedTuple):

@@ -41,6 +41,7 @@ from workqueues.rules.refine import (
     production_wishes,
     read_task,
 )
+from workqueues.rules.refine.working_groups import group_wishes
 from workqueues.states import TASK
 
 LONGEST_KEY = 255
@@ -109,7 +110,8 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
     """
     document = read_task(params)
     vo = document.parameters.vo
-    if vo and (wishes := production_wishes(document.parameters)) and not may(principal, "task:produce", vo):
+    wishes = [*production_wishes(document.parameters), *_group_wishes(vo, document.parameters.workingGroup, owner)]
+    if vo and wishes and not may(principal, "task:produce", vo):
         raise _needs_production(wishes, principal, vo)
     parent, wrong = _parent(params, owner)
     facts, group = parent_of(parent), document.parameters.workingGroup
@@ -139,6 +141,11 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
     if problems:
         raise _broken(problems)
     return Chain(parent, document, writers)
+
+
+def _group_wishes(vo: str, group: str, owner: str) -> list[Problem]:
+    members = gdpconfig.value("prio_mgr", "WORKING_GROUP_MEMBERS", app="pandaserver", vo=vo) if vo and group else {}
+    return list(group_wishes(group, owner, members))
 
 
 def _reader(vo: str, owner: str, principal: Principal) -> Reader:

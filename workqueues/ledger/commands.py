@@ -30,6 +30,7 @@ from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
+from workqueues.queries.lost_outputs import taken_over
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.queries.retry_limits import most_tries_reached
 from workqueues.queries.shares import share_anew
@@ -286,6 +287,9 @@ def refuse_retry(task: Task, reason: str, who: str) -> None:
 def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
     task = lock_claimed(task_id, run_id)
     return_picked(task_id)
+    if reason := taken_over(task):
+        refuse_retry(task, reason, who)
+        return
     inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
     datasets = list(inputs.order_by("id"))
     fed = bool(datasets) and all(d.state_check_time for d in datasets)

@@ -18,6 +18,7 @@ from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.datasets import written_names
+from workqueues.queries.lost_outputs import taken_over
 from workqueues.queries.writers import writer_of
 from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.task.commands import COMMANDS
@@ -42,6 +43,9 @@ def carry_out_incexec(run_id: str, task_id: int, more: int, who: str) -> None:
 def _extend(run_id: str, task_id: int, more: int, who: str) -> None:
     task = lock_claimed(task_id, run_id)
     return_picked(task_id)
+    if reason := taken_over(task):
+        refuse_retry(task, reason, who)
+        return
     parent = Task.objects.filter(id=task.parent_tid or task_id, status__in=TASK.corrupted).exclude(id=task_id).first()
     if parent is not None:
         refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
-from workqueues.models import Dataset, EventRange, File, PlannedOutput, Replica, Task
+from workqueues.models import CatalogueDataset, Dataset, EventRange, File, PlannedOutput, Replica, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.refine import DatasetKey, dataset_key
@@ -105,10 +105,11 @@ def gone_inputs(files: Sequence[Content]) -> dict[DatasetKey, list[str]]:
     return gone
 
 
-def recovering_tasks(vo: str, dataset_name: str) -> dict[str, Task]:
-    """Files of the dataset that live tasks make again, with these tasks."""
+def recovering_tasks(vo: str, dataset_name: str, but: int = 0) -> dict[str, Task]:
+    """Files of the dataset that live tasks, all but one, make again, with these tasks."""
     planned = PlannedOutput.objects.filter(writer__dataset_name=dataset_name, writer__vo=vo)
-    rows = planned.exclude(task__status__in=TASK.final).select_related("task__params").order_by("task_id")
+    live = planned.exclude(task__status__in=TASK.final).exclude(task_id=but)
+    rows = live.select_related("task__params").order_by("task_id")
     again = [row.task for row in rows if row.task.params.task_params.get("oldDatasetName") == dataset_name]
     return {lfn: task for task in again for lfn in task.params.task_params["lostFiles"]}
 
@@ -123,6 +124,25 @@ def check_lost(vo: str, dataset_name: str, lfns: Sequence[str]) -> Iterator[Prob
             yield problem(f"lostFiles[{i}]", "lost", f"{lfn[:255]} is no file of {dataset_name} that is known to be lost")
         elif lfn in under_way:
             yield problem(f"lostFiles[{i}]", "unique", f"task {under_way[lfn].id} makes {lfn} again already")
+
+
+def taken_over(task: Task) -> str:
+    """Why a task that was to make lost files again must not be run again: others make, or made, one of them; else empty.
+
+    In a transaction, in which nobody has files of the dataset made again: so it stays.
+    """
+    params = task.params.task_params
+    dataset, lost = params.get("oldDatasetName") or "", params.get("lostFiles") or ()
+    if not (dataset and lost):
+        return ""
+    list(CatalogueDataset.objects.select_for_update(no_key=True).filter(vo=task.vo, name=dataset))
+    under_way, made = recovering_tasks(task.vo, dataset, but=task.id), made_outputs(task.vo, dataset, lost)
+    for lfn in lost:
+        if lfn in under_way:
+            return f"task {under_way[lfn].id} makes {lfn} again"
+        if lfn in made and not made[lfn].lost and made[lfn].task_id != task.id:
+            return f"task {made[lfn].task_id} has made {lfn} again"
+    return ""
 
 
 class Recovery(NamedTuple):

@@ -132,10 +132,10 @@ INVARIANTS = (
     ),
     Invariant(
         "output_name_once",
-        "No two output files of a dataset have the same name.",
+        "No two output files of a dataset have the same name, but for those that were not made.",
         """
         SELECT 'dataset ' || dataset_id || ': ' || count(*) || ' times ' || lfn FROM workqueues_file
-        WHERE out_job_id IS NOT NULL GROUP BY dataset_id, lfn HAVING count(*) > 1
+        WHERE out_job_id IS NOT NULL AND status <> 'failed' GROUP BY dataset_id, lfn HAVING count(*) > 1
         """,
     ),
     Invariant(
@@ -156,7 +156,7 @@ INVARIANTS = (
     Invariant(
         "failed_output_not_registered",
         "An output that was not made, or is on its way, is not in the catalogue for readers, but for files that were registered "
-        "under its name by others, and for those that were to be merged.",
+        "under its name by others, or made again under it, and for those that were to be merged.",
         f"""
         SELECT 'file ' || f.id || ' ' || f.lfn || ' is ' || f.status
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
@@ -165,6 +165,10 @@ INVARIANTS = (
         WHERE f.out_job_id IS NOT NULL AND NOT c.moving AND (f.status <> 'finished' OR f.no_output)
             AND f.type NOT IN ({PREMERGED_TYPES.sql}) AND NOT EXISTS (
             SELECT 1 FROM brokerage_jobresult r WHERE r.job_id = f.out_job_id AND r.error_code = 'OUTPUT_REGISTERED')
+            AND NOT EXISTS (
+            SELECT 1 FROM workqueues_dataset e JOIN workqueues_file g ON g.dataset_id = e.id AND g.lfn = f.lfn
+            WHERE e.dataset_name = d.dataset_name AND e.vo = d.vo AND g.out_job_id IS NOT NULL AND g.status = 'finished'
+                AND NOT g.no_output AND g.lost_at IS NULL AND f.status = 'failed')
         """,
     ),
     Invariant(

@@ -145,7 +145,7 @@ def _one_each(ranked: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def fault_of_pattern(pattern: str) -> str:
     """What is wrong with a pattern; empty if nothing. One that compiles may still take too long for a text."""
-    return pattern_fault(pattern) if pattern else ""
+    return pattern_fault(pattern, LONGEST_MESSAGE) if pattern else ""
 
 
 @lru_cache(maxsize=1024)

@@ -27,6 +27,11 @@ def test_what_ends_soon_is_allowed(pattern: str) -> None:
     ("pattern", "told"),
     [
         ("(a+)+$", "at character 1: what is repeated without end may not itself have"),
+        ("(a+){,}Z", "at character 1: what is repeated without end may not itself have"),
+        ("a{,}a{,}a{,}a{,}Z", "ways: use fewer"),
+        ("(?:(?:){60000}){60000}Z", "at character 4: what reads no character may not be repeated"),
+        (r"x(?:\b){9}", "at character 2: what reads no character"),
+        ("(?:a{0}$){9}", "at character 1: what reads no character"),
         ("x(a|aa)*$", "at character 2: what is repeated"),
         ("(?:.*)*", "at character 1: what is repeated"),
         ("(.*,){11}P", "at character 1: what is repeated"),
@@ -46,7 +51,9 @@ def test_what_could_hang_or_cannot_be_read_is_told_with_its_place(pattern: str, 
     assert told in pattern_fault(pattern)
 
 
-pieces = st.sampled_from(["a", "b", ".", "(", ")", "|", "*", "+", "?", "{2,}", "{,3}", "[ab]", "(?:", "$", "^", r"\w", "]", "-"])
+pieces = st.sampled_from(
+    ["a", "b", ".", "(", ")", "|", "*", "+", "?", "{2,}", "{,3}", "{,}", "{99}", "[ab]", "(?:", "$", "^", r"\w", "]", "-"]
+)
 
 
 @given(st.lists(pieces, max_size=14).map("".join), st.text("ab", max_size=LONGEST))

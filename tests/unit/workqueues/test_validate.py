@@ -169,6 +169,8 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"taskName": "a b\n"}, ("taskName", "characters")),
         ({"userName": "ada\r\nadmin"}, ("userName", "characters")),
         ({"processingType": "ev\x1b[31mgen"}, ("processingType", "characters")),
+        ({"prodSourceLabel": "user "}, ("prodSourceLabel", "characters")),
+        ({"prodSourceLabel": "us\u202eer"}, ("prodSourceLabel", "characters")),
     ],
 )
 def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> None:

@@ -15,6 +15,8 @@ DEEPEST = 20
 
 _MOST = 50
 
+KEY_PART = "prodSourceLabel"
+"""It stands in names of configuration keys."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -74,4 +76,8 @@ def _line(path: str, text: str) -> str:
     """Names and labels stand in lists, logs and CSV: on one line, without what moves a terminal's cursor."""
     known = TASK_PARAMETERS.get(path)
     one_line = known is not None and known.column
-    return "holds a line break or another control character" if one_line and _CONTROL.search(text) else ""
+    if one_line and _CONTROL.search(text):
+        return "holds a line break or another control character"
+    if path == KEY_PART and text and not (text == text.strip() and text.isprintable()):
+        return "begins or ends with a blank, or holds a character that cannot be seen"
+    return ""

@@ -12,27 +12,35 @@ from dataclasses import dataclass
 LONGEST = 128
 """Characters of an attribute that are looked at; the columns are no longer."""
 
-MOST_WAYS = (LONGEST + 1) ** 3
-"""Ways of reading a text that an expression may have: three repetitions without end, one after the other."""
+MOST_ENDLESS = 3
+"""So many repetitions without end, one after the other, give the ways of reading a text that an expression may have."""
 
 MOST_TIMES = 10
 """Repetitions of a part that can itself be read in several ways."""
 
 _COUNT = re.compile(r"\{(\d*)(,?)(\d*)\}")
 _ESCAPED = frozenset("dDwWsSbBAZtnrfv")
+_BETWEEN = frozenset("^$")
+_BETWEEN_ESCAPED = frozenset("bBAZ")
+"""What stands between characters and reads none."""
 
 
-def pattern_fault(pattern: str) -> str:
-    """What is wrong with a regular expression; empty if nothing."""
+def pattern_fault(pattern: str, longest: int = LONGEST) -> str:
+    """What is wrong with a regular expression for texts of so many characters at most; empty if nothing."""
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
         return f"no regular expression: {error}"
     try:
-        ways = _Reader(pattern).whole()
+        ways = _Reader(pattern, longest).whole()
     except _BadPart as error:
         return str(error)
-    return f"it can be read in more than {MOST_WAYS} ways: use fewer * + ? and |" if ways > MOST_WAYS else ""
+    most = _most_ways(longest)
+    return f"it can be read in more than {most} ways: use fewer * + ? and |" if ways > most else ""
+
+
+def _most_ways(longest: int) -> int:
+    return int((longest + 1) ** MOST_ENDLESS)
 
 
 class _BadPart(ValueError):
@@ -41,11 +49,16 @@ class _BadPart(ValueError):
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads an expression that compiles, and counts in how many ways its parts can be read."""
+    """Reads an expression that compiles, and counts in how many ways its parts can be read.
+
+    `empty`: whether the part that was read last can be read in no character of the text.
+    """
 
     text: str
+    longest: int
     at: int = 0
     deep: int = 0
+    empty: bool = True
 
     def whole(self) -> int:
         ways = self._alternatives()
@@ -54,15 +67,19 @@ class _Reader:
         return ways
 
     def _alternatives(self) -> int:
-        ways = self._sequence()
+        ways, empty = self._sequence(), self.empty
         while self._next("|"):
             ways += self._sequence()
+            empty = empty or self.empty
+        self.empty = empty
         return ways
 
     def _sequence(self) -> int:
-        ways = 1
+        ways, empty = 1, True
         while self.at < len(self.text) and self.text[self.at] not in "|)":
             ways *= self._repeated()
+            empty = empty and self.empty
+        self.empty = empty
         return ways
 
     def _repeated(self) -> int:
@@ -71,11 +88,14 @@ class _Reader:
         low, high = self._count()
         if (low, high) == (1, 1):
             return ways
+        if ways == 1 and self.empty and high > 1:
+            raise _BadPart(f"at character {begin + 1}: what reads no character may not be repeated")
+        self.empty = self.empty or low == 0
         if ways == 1:
-            return max(min(high, LONGEST) - low + 1, 1)
+            return max(min(high, self.longest) - low + 1, 1)
         if high > MOST_TIMES:
             raise _BadPart(f"at character {begin + 1}: what is repeated without end may not itself have *, +, ?, {{}} or |")
-        return min(sum(int(ways**times) for times in range(low, high + 1)), MOST_WAYS + 1)
+        return min(sum(int(ways**times) for times in range(low, high + 1)), _most_ways(self.longest) + 1)
 
     def _atom(self) -> int:
         if self._next("("):
@@ -88,9 +108,11 @@ class _Reader:
             self.deep -= 1
             self.at += 1
             return ways
+        self.empty = self.text[self.at] in _BETWEEN
         if self._next("["):
             self._class()
         elif self._next("\\"):
+            self.empty = self.text[self.at] in _BETWEEN_ESCAPED
             if self.text[self.at].isalnum() and self.text[self.at] not in _ESCAPED:
                 raise self._bad_part(f"\\{self.text[self.at]} is not allowed")
             self.at += 1
@@ -109,15 +131,15 @@ class _Reader:
         """How often the part before may be read, at least and at most."""
         times = (1, 1)
         if self._next("*"):
-            times = (0, LONGEST)
+            times = (0, self.longest)
         elif self._next("+"):
-            times = (1, LONGEST)
+            times = (1, self.longest)
         elif self._next("?"):
             times = (0, 1)
-        elif (count := _COUNT.match(self.text, self.at)) and count[0] not in ("{}", "{,}"):
+        elif (count := _COUNT.match(self.text, self.at)) and count[0] != "{}":
             self.at = count.end()
             low = int(count[1] or 0)
-            times = (low, low if not count[2] else int(count[3]) if count[3] else LONGEST)
+            times = (low, low if not count[2] else int(count[3]) if count[3] else self.longest)
         else:
             return times
         if self.at < len(self.text) and self.text[self.at] in "?+":

@@ -40,8 +40,10 @@ def split_rule_after(text: str, rule: str, value: object) -> tuple[str, list[Pro
         near = nearest(rule, [*LETTERS, *by_letters])
         hint = f"; the nearest name is {near}" if near else ""
         return text, [problem("rule", "choice", f"{rule[:40]!r} may not change; there are {', '.join(LETTERS)}{hint}")]
-    if not value:
+    if value is None or (type(value) in (bool, int, float) and not value):
         return without(text, LETTERS[name]), []
+    if value in ("", [], {}):  # so a submission says that nothing is wished; here it would take away what is there
+        return text, [problem("value", "type", "must not be empty; false, 0 or null take the rule away")]
     parameters, problems = read(TaskParameters, {name: value})
     if wrong := [problem("value", p.rule, p.message) for p in problems if p.field == name]:
         return text, wrong
