@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.rules.facts.job_kind import JobKind
 from workqueues.states import MASTER_TYPES, TASK
 
 LATEST = 100
-"""The latest jobs of a task tell how many files a job takes."""
+"""The latest jobs of a task tell how many files of its masters a job takes; seeds and secondary files say nothing of that."""
 
 _NEAR = f"""
 WITH near AS MATERIALIZED (
@@ -30,8 +31,11 @@ WITH near AS MATERIALIZED (
 SELECT near.id, vo, user_name, working_group, current_priority, gshare, wanted::int, through::int, lately.jobs, lately.files
 FROM near CROSS JOIN LATERAL (
     SELECT count(DISTINCT j.id) AS jobs, count(DISTINCT i.file_id) AS files
-    FROM (SELECT id FROM brokerage_job WHERE task_id = near.id ORDER BY id DESC LIMIT %(latest)s) j
-        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked) lately
+    FROM (
+        SELECT id FROM brokerage_job WHERE task_id = near.id AND kind IN ({JobKind.NORMAL.value}, {JobKind.SCOUT.value})
+        ORDER BY id DESC LIMIT %(latest)s) j
+        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked
+        JOIN workqueues_dataset d ON d.id = i.dataset_id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL) lately
 ORDER BY near.id
 """
 

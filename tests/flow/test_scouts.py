@@ -202,6 +202,19 @@ def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a
     assert Job.objects.filter(kind=JobKind.NORMAL).exists()
 
 
+def test_short_scouts_exhaust_a_task_of_a_user_whose_files_make_many_jobs_by_their_size() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 1200, size=9 * 10**9)
+    task = submitted(reading("t", "in.data", nFilesPerJob=None, nGBPerJob=10, skipScout=None))
+    run_agents(3)
+    run_scouts(queue, 10)
+    last_run(60)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "exhausted", "1,190 jobs of one file each would follow"
+    assert task.error_dialog.startswith("10 of its first jobs took less than 4 min, and about 1071 more would come")
+
+
 def test_low_efficiency_exhausts_where_the_task_wants_more() -> None:
     task, queue = scouting(minCpuEfficiency=50)
     run_scouts(queue, 10, cpu_s=10)
