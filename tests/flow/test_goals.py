@@ -11,7 +11,8 @@ from django.db.models import F
 from brokerage.models import ComputingQueue, Job
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
-from workqueues.models import Task, TaskChange
+from workqueues.ledger.commands import command
+from workqueues.models import Dataset, Task, TaskChange
 
 pytestmark = pytest.mark.django_db
 
@@ -97,6 +98,20 @@ def test_an_exhausted_task_that_nobody_retries_ends_by_its_files() -> None:
     assert task.status == "finished"
     moves = list(TaskChange.objects.filter(task_id=task.id).order_by("id").values_list("new", flat=True))
     assert moves[-2:] == ["passed", "finished"]
+
+
+@pytest.mark.parametrize("again", ["retry", "incexec"])
+def test_an_exhausted_task_that_is_run_again_writes_to_its_datasets_as_before(again: str) -> None:
+    task = exhausted()
+    command(task.id, again, "user:ada")
+    run_agents(4)
+    task.refresh_from_db()
+    assert (task.status, task.agent_faults) == ("running", 0), task.error_dialog
+    assert run_jobs(ComputingQueue.objects.get()) == 1
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert set(Dataset.objects.filter(task=task).values_list("status", flat=True)) == {"done"}
 
 
 def test_not_one_that_wants_no_such_end() -> None:
