@@ -8,6 +8,7 @@ import pytest
 
 from broker_site.foundation.access.principal import SYSTEM
 from brokerage.models import ComputingQueue, Job
+from brokerage.queries.invariants import look
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.recovery import CannotRecover, recover
@@ -89,6 +90,7 @@ def test_a_job_of_a_recovery_that_fails_gives_the_name_again(queue: ComputingQue
     task.refresh_from_db()
     assert task.status == "done"
     assert in_catalogue("t.OUT") == before
+    assert not [f.invariant.name for f in look() if f.violations], "nobody is alarmed by the name that was given twice"
 
 
 def test_a_task_without_input_gives_the_same_records_and_seeds_again(queue: ComputingQueue) -> None:

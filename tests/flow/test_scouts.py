@@ -253,6 +253,21 @@ def test_avalanche_ends_scouting_at_once_for_who_may() -> None:
         command(task.id, "avalanche", "user:opa")
 
 
+def test_a_task_that_is_retried_while_it_scouts_has_as_many_scouts_again() -> None:
+    task, queue = scouting()
+    run_scouts(queue, 3)
+    command(task.id, "kill", "user:ada")
+    run_agents(3)
+    command(task.id, "retry", "user:ada")
+    run_agents(4)
+    task.refresh_from_db()
+    assert (task.status, Job.objects.filter(ended_at=None).count()) == ("scouting", 10)
+    run_jobs(queue)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "running"
+
+
 def test_scouts_that_were_closed_are_made_again_and_break_nothing() -> None:
     task, queue = scouting(nScouts=2)
     kill_jobs(live_jobs(task.id), "test", "moved")

@@ -132,10 +132,10 @@ INVARIANTS = (
     ),
     Invariant(
         "output_name_once",
-        "No two output files of a dataset have the same name.",
+        "No two output files of a dataset have the same name, but for those that failed, whose names a recovery gives again.",
         """
         SELECT 'dataset ' || dataset_id || ': ' || count(*) || ' times ' || lfn FROM workqueues_file
-        WHERE out_job_id IS NOT NULL GROUP BY dataset_id, lfn HAVING count(*) > 1
+        WHERE out_job_id IS NOT NULL AND status <> 'failed' GROUP BY dataset_id, lfn HAVING count(*) > 1
         """,
     ),
     Invariant(
@@ -165,6 +165,10 @@ INVARIANTS = (
         WHERE f.out_job_id IS NOT NULL AND NOT c.moving AND (f.status <> 'finished' OR f.no_output)
             AND f.type NOT IN ({PREMERGED_TYPES.sql}) AND NOT EXISTS (
             SELECT 1 FROM brokerage_jobresult r WHERE r.job_id = f.out_job_id AND r.error_code = 'OUTPUT_REGISTERED')
+            AND NOT EXISTS (
+            SELECT 1 FROM workqueues_file made
+            WHERE made.dataset_id = f.dataset_id AND made.lfn = f.lfn AND made.out_job_id IS NOT NULL
+                AND made.status = 'finished' AND NOT made.no_output)
         """,
     ),
     Invariant(
