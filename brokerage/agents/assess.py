@@ -88,8 +88,8 @@ def _assessment(
         figures=figures,
         expected=sum(jobs_to_come(task, dataset, sizes.get(dataset.id, 0.0)) for dataset in masters),
         max_attempt=standing.max_attempt,
-        asked_cpu_time=_asked(task, "cpuTime"),
-        cpu_time=columns.get("cpu_time"),
+        asked_cpu_time=_hs06(_asked(task, "cpuTime"), task.cpu_time_unit),
+        cpu_time=_hs06(columns.get("cpu_time"), task.cpu_time_unit),
         asked_ram=_asked(task, "ramCount"),
         ram=columns.get("ram_count"),
         io_intensity=columns.get("io_intensity"),
@@ -131,6 +131,11 @@ def _asked(task: Task, name: str) -> float | None:
     """A number as the task was submitted with it; what was measured meanwhile is in its columns."""
     value = task.params.task_params.get(name)
     return float(value) if isinstance(value, int | float) else None
+
+
+def _hs06(cpu_time: float | None, unit: str) -> float | None:
+    """CPU time of an event in HS06 s, whatever the unit of its task."""
+    return cpu_time / 1000.0 if cpu_time is not None and unit.startswith("m") else cpu_time
 
 
 def mean_sizes(dataset_ids: Sequence[int]) -> Mapping[int, float]:

@@ -184,9 +184,10 @@ def test_too_few_successes_break_the_task_of_a_user() -> None:
     assert "33% of its first jobs succeeded, at least 80 % must" in task.error_dialog
 
 
-def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a_retry_goes_on() -> None:
+@pytest.mark.parametrize("unit", [{"cpuTime": 100}, {"cpuTime": 100_000, "cpuTimeUnit": "mHS06sPerEvent"}])
+def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a_retry_goes_on(unit: dict[str, Any]) -> None:
     (queue,) = grid("ALPHA")
-    task = submitted(parameters("t", **{**MANY, "prodSourceLabel": "managed", "cpuTime": 100, "cpuEfficiency": 100}))
+    task = submitted(parameters("t", **{**MANY, "prodSourceLabel": "managed", "cpuEfficiency": 100, **unit}))
     run_agents(3)
     assert len(kinds()) == 10
     run_scouts(queue, 10)
@@ -194,7 +195,7 @@ def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a
     run_agents(3)
     task.refresh_from_db()
     assert task.status == "exhausted"
-    assert "more than 2 times the 100 that it defines" in task.error_dialog
+    assert task.error_dialog == "its first jobs took 210 HS06 s an event, more than 2 times the 100 that it defines"
     command(task.id, "retry", "user:ada")
     run_agents(3)
     task.refresh_from_db()
