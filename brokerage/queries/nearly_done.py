@@ -16,7 +16,7 @@ LATEST = 100
 _NEAR = f"""
 WITH near AS MATERIALIZED (
     SELECT t.id, t.vo, t.user_name, t.working_group, t.current_priority, t.gshare,
-        sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through
+        sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through, array_agg(d.id) AS masters
     FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
     WHERE t.status IN ({TASK.working.sql}) AND t.prod_source_label = ANY (%(labels)s)
         AND (t.current_priority < %(priority)s OR t.gshare <> %(share)s)
@@ -34,8 +34,7 @@ FROM near CROSS JOIN LATERAL (
     FROM (
         SELECT id FROM brokerage_job WHERE task_id = near.id AND kind IN ({JobKind.NORMAL.value}, {JobKind.SCOUT.value})
         ORDER BY id DESC LIMIT %(latest)s) j
-        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked
-        JOIN workqueues_dataset d ON d.id = i.dataset_id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL) lately
+        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked AND i.dataset_id = ANY (near.masters)) lately
 ORDER BY near.id
 """
 
