@@ -204,7 +204,7 @@ OUTPUT_DATASET = Machine(
     """
 define   | -                              | defined
 register | defined                        | ready
-write    | ready done                     | running
+write    | ready prepared done            | running
 prepare  | defined ready running          | prepared
 close    | defined ready running prepared | done
 """,

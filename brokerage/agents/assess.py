@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from django.db.models import Avg
+
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.gdpconfig.values import pick
@@ -16,7 +18,7 @@ from brokerage.queries.measurable_tasks import tasks_to_measure
 from brokerage.queries.scouts import ScoutStanding, figures_of, standings
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, size_mb
-from workqueues.models import Dataset, Task
+from workqueues.models import Dataset, File, Task
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.measured_needs import JobFigures, TaskNeeds, credible, measure
 from workqueues.rules.jobs.split_rule import parse
@@ -78,15 +80,16 @@ def _assessment(
     columns = measure(figures, needs_of(task, reads_files=reads_files(masters)), standing.rules, config)
     if not standing.step.end:
         return Assessment(task.id, columns, n_jobs=standing.counts.finished)
+    sizes = {} if standing.rules.sized else mean_sizes([dataset.id for dataset in masters])
     scouted = ScoutedTask(
         activity=activity_of(task.prod_source_label),
         rules=standing.rules,
         counts=standing.counts,
         figures=figures,
-        expected=sum(jobs_to_come(task, dataset) for dataset in masters),
+        expected=sum(jobs_to_come(task, dataset, sizes.get(dataset.id, 0.0)) for dataset in masters),
         max_attempt=standing.max_attempt,
-        asked_cpu_time=_asked(task, "cpuTime"),
-        cpu_time=columns.get("cpu_time"),
+        asked_cpu_time=_hs06(_asked(task, "cpuTime"), task.cpu_time_unit),
+        cpu_time=_hs06(columns.get("cpu_time"), task.cpu_time_unit),
         asked_ram=_asked(task, "ramCount"),
         ram=columns.get("ram_count"),
         io_intensity=columns.get("io_intensity"),
@@ -130,9 +133,21 @@ def _asked(task: Task, name: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def jobs_to_come(task: Task, dataset: Dataset) -> int:
+def _hs06(cpu_time: float | None, unit: str) -> float | None:
+    """CPU time of an event in HS06 s, whatever the unit of its task."""
+    return cpu_time / 1000.0 if cpu_time is not None and unit.startswith("m") else cpu_time
+
+
+def mean_sizes(dataset_ids: Sequence[int]) -> Mapping[int, float]:
+    """Bytes of a file of these datasets, on average."""
+    files = File.objects.filter(dataset_id__in=dataset_ids).order_by("dataset_id").values_list("dataset_id")
+    return {dataset_id: float(mean or 0.0) for dataset_id, mean in files.annotate(Avg("fsize"))}
+
+
+def jobs_to_come(task: Task, dataset: Dataset, mean_size: float) -> int:
     """About how many jobs are still made of a master dataset, by the files and events that are not used."""
     left = max(dataset.n_files_to_be_used - dataset.n_files_used, 0)
     events = (dataset.n_events or 0) * left // max(dataset.n_files, 1)
+    n_bytes = round(mean_size * left)
     max_files = int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
-    return expected_jobs(parse(task.split_rule), left, events, 0, max_files, numbered=dataset.type == "pseudo_input")
+    return expected_jobs(parse(task.split_rule), left, events, n_bytes, max_files, numbered=dataset.type == "pseudo_input")

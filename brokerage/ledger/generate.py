@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection, transaction
 from django.db.models import F
-from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
@@ -180,7 +180,7 @@ def generate(
         record_followers(task_id, ((old, job.id) for job in made for old in job.previous_jobs), RETRY_RELATION)
         if task.status == "ready":
             scouts = made[0].kind is JobKind.SCOUT
-            started = task.start_time or Now()
+            started = task.start_time or TransactionNow()  # these jobs were made after it
             claim = {"locked_by": run_id, "locked_time": task.locked_time}
             columns = {"start_time": started, "frozen_time": None, "error_dialog": "", **claim}
             why = f"{len(made)} {'scouts' if scouts else 'jobs'} made"

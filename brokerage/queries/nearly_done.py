@@ -7,15 +7,16 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.rules.facts.job_kind import JobKind
 from workqueues.states import MASTER_TYPES, TASK
 
 LATEST = 100
-"""The latest jobs of a task tell how many files a job takes."""
+"""The latest jobs of a task tell how many files of its masters a job takes; seeds and secondary files say nothing of that."""
 
 _NEAR = f"""
 WITH near AS MATERIALIZED (
     SELECT t.id, t.vo, t.user_name, t.working_group, t.current_priority, t.gshare,
-        sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through
+        sum(d.n_files_to_be_used) AS wanted, sum(d.n_files_finished + d.n_files_failed) AS through, array_agg(d.id) AS masters
     FROM workqueues_task t JOIN workqueues_dataset d ON d.task_id = t.id
     WHERE t.status IN ({TASK.working.sql}) AND t.prod_source_label = ANY (%(labels)s)
         AND (t.current_priority < %(priority)s OR t.gshare <> %(share)s)
@@ -30,8 +31,10 @@ WITH near AS MATERIALIZED (
 SELECT near.id, vo, user_name, working_group, current_priority, gshare, wanted::int, through::int, lately.jobs, lately.files
 FROM near CROSS JOIN LATERAL (
     SELECT count(DISTINCT j.id) AS jobs, count(DISTINCT i.file_id) AS files
-    FROM (SELECT id FROM brokerage_job WHERE task_id = near.id ORDER BY id DESC LIMIT %(latest)s) j
-        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked) lately
+    FROM (
+        SELECT id FROM brokerage_job WHERE task_id = near.id AND kind IN ({JobKind.NORMAL.value}, {JobKind.SCOUT.value})
+        ORDER BY id DESC LIMIT %(latest)s) j
+        JOIN brokerage_jobinput i ON i.job_id = j.id AND i.tracked AND i.dataset_id = ANY (near.masters)) lately
 ORDER BY near.id
 """
 

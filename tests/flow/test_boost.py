@@ -7,7 +7,9 @@ import pytest
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, TaskQueue
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from brokerage.queries.nearly_done import nearly_done as tasks_nearly_done
+from brokerage.rules.facts.job_kind import JobKind
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.commands import command
 from workqueues.models import GlobalShare, Task
@@ -125,6 +127,16 @@ def test_these_are_left_as_they_are(queue: ComputingQueue, case: str) -> None:
     before = (task.current_priority, task.gshare)
     task.refresh_from_db()
     assert (task.current_priority, task.gshare) == before
+
+
+def test_seeds_and_merge_jobs_say_nothing_of_how_many_jobs_are_left(queue: ComputingQueue) -> None:
+    task = submitted(parameters("t", **{**PRODUCTION, "nEvents": 40, "nEventsPerJob": 10, "mergeOutput": True}))
+    run_agents(3)
+    run_jobs(queue)
+    run_agents(1)
+    assert Job.objects.filter(task_id=task.id, kind=JobKind.MERGE).exists()
+    (found,) = tasks_nearly_done(["managed"], 0.0, 900, "Express")
+    assert (found.jobs, found.files) == (4, 4), "a job has a number and a seed, which is no further input"
 
 
 def test_a_retry_gives_the_task_its_own_priority_and_share_back(queue: ComputingQueue) -> None:

@@ -11,7 +11,8 @@ from django.db.models import F
 from brokerage.models import ComputingQueue, Job
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
-from workqueues.models import Task, TaskChange
+from workqueues.ledger.commands import command
+from workqueues.models import Dataset, Task, TaskChange
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +73,23 @@ def test_not_while_a_file_was_not_tried() -> None:
     assert task.status == "done"
 
 
+@pytest.mark.parametrize(("finished_by", "status"), [("", "failed"), ("user:ada", "finished")])
+def test_who_finishes_a_task_below_its_goal_takes_what_it_has(finished_by: str, status: str) -> None:
+    task, queue = ten_files(goal=95, failWhenGoalUnreached=True, maxAttempt=1)
+    end(take(queue), BAD)
+    for _ in range(8):
+        end(take(queue))
+    if finished_by:
+        command(task.id, "finish", finished_by)
+        run_agents()
+    else:
+        run_jobs(queue)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == status
+    assert task.error_dialog.startswith(f"{8 if finished_by else 9} of 10 files were processed")
+
+
 def exhausted(**more: Any) -> Task:
     """A production task with nine of ten files processed."""
     task, queue = ten_files(prodSourceLabel="managed", useExhausted=True, **more | {"maxAttempt": 1})
@@ -97,6 +115,27 @@ def test_an_exhausted_task_that_nobody_retries_ends_by_its_files() -> None:
     assert task.status == "finished"
     moves = list(TaskChange.objects.filter(task_id=task.id).order_by("id").values_list("new", flat=True))
     assert moves[-2:] == ["passed", "finished"]
+
+
+@pytest.mark.parametrize("again", ["retry", "incexec"])
+def test_an_exhausted_task_that_is_run_again_writes_to_its_datasets_as_before(again: str) -> None:
+    task = exhausted()
+    command(task.id, again, "user:ada")
+    run_agents(4)
+    task.refresh_from_db()
+    assert (task.status, task.agent_faults) == ("running", 0), task.error_dialog
+    assert run_jobs(ComputingQueue.objects.get()) == 1
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert set(Dataset.objects.filter(task=task).values_list("status", flat=True)) == {"done"}
+
+
+def test_one_that_nobody_looked_at_fails_below_its_goal_where_it_wants_that() -> None:
+    task = exhausted(goal=95, failWhenGoalUnreached=True)
+    later(10.1)
+    task.refresh_from_db()
+    assert task.status == "failed"
 
 
 def test_not_one_that_wants_no_such_end() -> None:

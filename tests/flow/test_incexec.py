@@ -208,6 +208,8 @@ def test_a_retry_with_what_is_so_already_is_a_plain_retry() -> None:
         ({"nFilesPerJob": 0}, "changes.nFilesPerJob", "range"),
         ({"nFilesPerJob": "many"}, "changes.nFilesPerJob", "type"),
         ({"nFiles": 3, "taskName": "u"}, "changes.taskName", "unchangeable"),
+        ({"nFiles": 3}, "changes.nFiles", "range"),
+        ({"nEvents": 39}, "changes.nEvents", "range"),
         ({"ignoreMissingInDS": True}, "changes.ignoreMissingInDS", "not_supported_yet"),
         ({"dsForIN9": "other"}, "changes.dsForIN9", "exists"),
         ({"nFilesPerJob": 5, "nMaxFilesPerJob": 3}, "changes.nFilesPerJob", "contradiction"),

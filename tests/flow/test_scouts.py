@@ -184,9 +184,10 @@ def test_too_few_successes_break_the_task_of_a_user() -> None:
     assert "33% of its first jobs succeeded, at least 80 % must" in task.error_dialog
 
 
-def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a_retry_goes_on() -> None:
+@pytest.mark.parametrize("unit", [{"cpuTime": 100}, {"cpuTime": 100_000, "cpuTimeUnit": "mHS06sPerEvent"}])
+def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a_retry_goes_on(unit: dict[str, Any]) -> None:
     (queue,) = grid("ALPHA")
-    task = submitted(parameters("t", **{**MANY, "prodSourceLabel": "managed", "cpuTime": 100, "cpuEfficiency": 100}))
+    task = submitted(parameters("t", **{**MANY, "prodSourceLabel": "managed", "cpuEfficiency": 100, **unit}))
     run_agents(3)
     assert len(kinds()) == 10
     run_scouts(queue, 10)
@@ -194,12 +195,25 @@ def test_scouts_that_take_twice_the_defined_time_exhaust_a_production_task_and_a
     run_agents(3)
     task.refresh_from_db()
     assert task.status == "exhausted"
-    assert "more than 2 times the 100 that it defines" in task.error_dialog
+    assert task.error_dialog == "its first jobs took 210 HS06 s an event, more than 2 times the 100 that it defines"
     command(task.id, "retry", "user:ada")
     run_agents(3)
     task.refresh_from_db()
     assert task.status == "running"
     assert Job.objects.filter(kind=JobKind.NORMAL).exists()
+
+
+def test_short_scouts_exhaust_a_task_of_a_user_whose_files_make_many_jobs_by_their_size() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 1200, size=9 * 10**9)
+    task = submitted(reading("t", "in.data", nFilesPerJob=None, nGBPerJob=10, skipScout=None))
+    run_agents(3)
+    run_scouts(queue, 10)
+    last_run(60)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "exhausted", "1,190 jobs of one file each would follow"
+    assert task.error_dialog.startswith("10 of its first jobs took less than 4 min, and about 1071 more would come")
 
 
 def test_low_efficiency_exhausts_where_the_task_wants_more() -> None:
@@ -238,6 +252,21 @@ def test_avalanche_ends_scouting_at_once_for_who_may() -> None:
     assert Job.objects.filter(kind=JobKind.NORMAL).exists()
     with pytest.raises(NotAllowed):
         command(task.id, "avalanche", "user:opa")
+
+
+def test_a_task_that_is_retried_while_it_scouts_has_as_many_scouts_again() -> None:
+    task, queue = scouting()
+    run_scouts(queue, 3)
+    command(task.id, "kill", "user:ada")
+    run_agents(3)
+    command(task.id, "retry", "user:ada")
+    run_agents(4)
+    task.refresh_from_db()
+    assert (task.status, Job.objects.filter(ended_at=None).count()) == ("scouting", 10)
+    run_jobs(queue)
+    run_agents(3)
+    task.refresh_from_db()
+    assert task.status == "running"
 
 
 def test_scouts_that_were_closed_are_made_again_and_break_nothing() -> None:

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from django.db.models import Max
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
-from workqueues.models import Task, TaskParams
+from workqueues.models import Dataset, Task, TaskParams
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import production_wishes, read_task
 from workqueues.rules.refine.changes import Changed, change
+from workqueues.states import MASTER_TYPES
 
 
 def looked_at(task: Task, changes: Mapping[str, Any], path: str = "changes.") -> Changed:
     """What the changes come to for the task as it is. Refused(422) with every problem; `path` stands before their fields."""
     asked = change(task.params.task_params, changes, task.split_rule, path=path)
-    if asked.problems:
-        detail = "; ".join(f"{p.field}: {p.message}" for p in asked.problems[:3])[:1000]
-        raise Refused(422, "The changes break rules", detail, asked.problems)
+    if problems := [*asked.problems, *_too_small(task, asked, path)]:
+        detail = "; ".join(f"{p.field}: {p.message}" for p in problems[:3])[:1000]
+        raise Refused(422, "The changes break rules", detail, problems)
     return asked
+
+
+def _too_small(task: Task, asked: Changed, path: str) -> Iterator[Problem]:
+    """Files and events that a task has are not taken from it: it cannot want less than these."""
+    wanted = {d.name: d.after for d in asked.differences if d.name in ("nFiles", "nEvents") and d.after is not None}
+    if not wanted:
+        return
+    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None, excluded=False)
+    has = masters.aggregate(nFiles=Max("n_files"), nEvents=Max("n_events"))
+    for name, number in wanted.items():
+        if number < (least := has[name] or 0):
+            what = "files" if name == "nFiles" else "events"
+            yield problem(path + name, "range", f"may not be less than the {least:,} {what} that the task has already")
 
 
 def may_change(principal: Principal, task: Task, changes: Mapping[str, Any]) -> None:

@@ -15,6 +15,9 @@ from functools import lru_cache
 NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
 """Values of the code US (facts on task parameters 3.2)."""
 
+FAIL_BELOW_GOAL = "FG"
+"""Code of a task that fails below its goal."""
+
 NO_AUTO_FINISH = r"\mDF=1"
 """How the text of a task with disableAutoFinish looks, as the database searches for it."""
 
@@ -173,7 +176,7 @@ FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
     "WI": "wait_input",
     "DR": "no_retry",
-    "FG": "fail_goal_unreached",
+    FAIL_BELOW_GOAL: "fail_goal_unreached",
     "UX": "use_exhausted",
     "IS": "pre_staging",
     "RD": "drop_staged",
