@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -153,8 +153,10 @@ def a_campaign(world: World) -> None:
     """Inputs travel, outputs are collected, some are merged, scouts go first."""
     ComputingQueue.objects.filter(name="ALPHA").update(status="offline")
     world.submit(reading, world.events_at("BETA"), prodSourceLabel="managed", nFilesPerJob=None, nEventsPerJob=5)
-    world.agents()
-    world.pilots()
+    for _ in range(5):  # its nucleus is ALPHA, which has no queue for it now
+        world.agents()
+        world.pass_time()
+        world.pilots()
     ComputingQueue.objects.update(status="online")
     world.submit(reading, world.scene.store([1000] * 4, ["BETA"]), prodSourceLabel="managed")
     world.submit(parameters, mergeOutput=True)
@@ -223,8 +225,8 @@ def bad_ends(world: World) -> None:
             if content:
                 path.write_bytes(content)
             world.scene.harmed.add(path)
-        told = {"corrupt_inputs" if content else "missing_inputs": [f"{name}.000000"]}
-        world.pilots(Report("failed", error_code="INPUT_MISSING", error_message="not as it was", **told))
+        told, unread = Report("failed", error_code="INPUT_MISSING", error_message="not as it was"), [f"{name}.000000"]
+        world.pilots(replace(told, corrupt_inputs=unread) if content else replace(told, missing_inputs=unread))
         for _ in range(4):
             let_confirm()
             world.agents(1)
@@ -236,13 +238,18 @@ def rests(world: World) -> None:
     set_override("watchdog", "MAX_JOB_FAILURE_RATE_TO_PAUSE_managed", 0.5, who="ada", why="test")
     set_override("watchdog", "MIN_JOBS_TO_PAUSE_managed", 4, who="ada", why="test")
     set_override("watchdog", "MIN_REMAINING_JOBS_TO_PAUSE_managed", 4, who="ada", why="test")
-    failing = world.submit(
-        reading, world.scene.store([1000] * 20, ["ALPHA"]), prodSourceLabel="managed", nFilesPerJob=1, maxAttempt=9
-    )
-    world.agents()
-    world.pilots(BAD, most=6)
-    Job.objects.filter(task_id=failing.id, status="failed").update(ended_at=Now())
-    world.agents(1)
+    ComputingQueue.objects.filter(name="BETA").update(status="offline")
+    twenty = world.scene.store([1000] * 20, ["ALPHA"])
+    failing = world.submit(reading, twenty, prodSourceLabel="managed", nFilesPerJob=1, maxAttempt=9)
+    for _ in range(20):
+        world.agents(1)
+        failing.refresh_from_db()
+        if failing.status == "throttled":
+            break
+        world.pilots(BAD, most=2)
+        world.pass_time()
+        Job.objects.filter(task_id=failing.id, status="failed").update(ended_at=Now())
+    ComputingQueue.objects.update(status="online")
     world.order(failing, "resume")
     world.agents(1)
     world.order(failing, "kill")
