@@ -67,7 +67,9 @@ def test_the_owner_has_the_rights_of_owners(ada: Person, bob: Person, task: Task
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_for_another_vo_the_task_is_not_there(eve: Person, task: Task, name: str) -> None:
+    before = Task.objects.values().get(id=task.id)
     faults(eve.post(f"tasks/{task.id}/{name}/", BODIES[name]), 404)
+    assert Task.objects.values().get(id=task.id) == before
 
 
 @pytest.mark.parametrize("name", CHANGES)

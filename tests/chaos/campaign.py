@@ -101,21 +101,7 @@ def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> I
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
     """Compressed time, and the policy: (app, component, key, value)."""
-    agents = (
-        "refine",
-        "feed",
-        "assign",
-        "generate",
-        "assess",
-        "merge",
-        "command",
-        "wake",
-        "reap",
-        "finish",
-        "storage",
-        "transfer",
-        "evict",
-    )
+    agents = ("refine", "feed", "assign", "generate", "assess", "merge", "command", "wake", "reap", "finish", "storage")
     yield "jedi", "agents", "CLAIM", campaign.claim_s
     for agent in (*agents, "transfer", "evict"):
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
