@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from django.core import signing
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Min, QuerySet
 
 from broker_site.foundation.rest.paging import LARGEST_ID
 
@@ -79,41 +79,53 @@ class Page(Generic[Row]):
     looked_down_to: int | None = None
 
 
-def newest_id(table: QuerySet[Any]) -> int:
-    """The largest id of the whole table, 0 where it is empty: one step in the index."""
-    return int(table.model._default_manager.using(table.db).aggregate(newest=Max("pk"))["newest"] or 0)
+def ends(table: QuerySet[Any]) -> tuple[int, int]:
+    """The smallest and the largest id of the whole table, (1, 0) where it is empty: two steps in the index.
+
+    Nothing is looked for below the smallest: rows that were archived have left millions of ids without one.
+    """
+    found = table.model._default_manager.using(table.db).aggregate(oldest=Min("pk"), newest=Max("pk"))
+    return found["oldest"] or LOWEST_ID, found["newest"] or 0
 
 
 def page(
     table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, cursor: Cursor | None, *, narrow: bool
 ) -> Page[Row]:
     """One page of `table`. `narrow`: the filter uses an index of its own, so that no window is needed."""
-    top = LARGEST_ID - 1 if narrow else newest_id(table)
+    lowest, top = (LOWEST_ID, LARGEST_ID - 1) if narrow else ends(table)
+    window = LARGEST_ID if narrow else WINDOW
     if cursor is not None and cursor.direction == "newer":
-        part = _newer(table, read, size, cursor.id, top, narrow)
+        part = _newer(table, read, size, cursor.id, min(cursor.id + window, top), top)
     else:
-        part = _older(table, read, size, cursor.id if cursor else top + 1, narrow, first=cursor is None)
-    whole = cursor is None and part.older is None
-    return replace(part, count=Count(len(part.rows), more=False) if whole else _count(table, top, narrow))
+        below = cursor.id if cursor else top + 1
+        part = _older(table, read, size, below, max(below - window, lowest), lowest, first=cursor is None)
+    if cursor is None and part.older is None:
+        return replace(part, count=Count(len(part.rows), more=False))
+    return replace(part, count=_count(table, max(top - window, lowest), lowest))
 
 
 def _older(
-    table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, below: int, narrow: bool, *, first: bool
+    table: QuerySet[Any],
+    read: Callable[[QuerySet[Any]], list[Row]],
+    size: int,
+    below: int,
+    floor: int,
+    lowest: int,
+    *,
+    first: bool,
 ) -> Page[Row]:
-    floor = LOWEST_ID if narrow else max(below - WINDOW, LOWEST_ID)
     rows = read(table.filter(pk__lt=below, pk__gte=floor).order_by("-pk")[: size + 1])
     newer = None if first else Cursor("newer", rows[0].id if rows else below - 1)
     if len(rows) > size:
         return Page(rows[:size], Cursor("older", rows[size - 1].id), newer, None)
-    if floor > LOWEST_ID:
+    if floor > lowest:
         return Page(rows, Cursor("older", floor), newer, None, looked_down_to=floor)
     return Page(rows, None, newer, None)
 
 
 def _newer(
-    table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, above: int, top: int, narrow: bool
+    table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, above: int, ceiling: int, top: int
 ) -> Page[Row]:
-    ceiling = top if narrow else min(above + WINDOW, top)
     rows = read(table.filter(pk__gt=above, pk__lte=ceiling).order_by("pk")[: size + 1])
     shown = rows[:size][::-1]
     older = Cursor("older", shown[-1].id if shown else above + 1)
@@ -122,20 +134,20 @@ def _newer(
     return Page(shown, older, Cursor("newer", ceiling) if ceiling < top else None, None)
 
 
-def _count(table: QuerySet[Any], top: int, narrow: bool) -> Count:
-    floor = LOWEST_ID if narrow else max(top - WINDOW, LOWEST_ID)
+def _count(table: QuerySet[Any], floor: int, lowest: int) -> Count:
     n = table.filter(pk__gte=floor).order_by()[: COUNTED + 1].count()
-    return Count(min(n, COUNTED), more=n > COUNTED or floor > LOWEST_ID)
+    return Count(min(n, COUNTED), more=n > COUNTED or floor > lowest)
 
 
 def walk(
     table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], cursor: Cursor | None, *, step: int, most: int
 ) -> Iterator[Row]:
     """All rows from the cursor down, `step` at a time, at most `most`; each statement is as bounded as that of a page."""
-    below = cursor.id if cursor is not None and cursor.direction == "older" else newest_id(table) + 1
+    lowest, top = ends(table)
+    below = cursor.id if cursor is not None and cursor.direction == "older" else top + 1
     n = 0
-    while below > LOWEST_ID and n < most:
-        part = _older(table, read, min(step, most - n), below, narrow=False, first=True)
+    while below > lowest and n < most:
+        part = _older(table, read, min(step, most - n), below, max(below - WINDOW, lowest), lowest, first=True)
         yield from part.rows
         n += len(part.rows)
-        below = part.older.id if part.older else LOWEST_ID
+        below = part.older.id if part.older else lowest
