@@ -60,7 +60,7 @@ class TaskMachine(Machine):
     completed = Names("done finished")
     """What it wrote is complete to a child (facts on tasks 1.1.1, parent seen by a child)."""
 
-    incomplete = Names("finished failed exhausted")
+    incomplete = Names("finished failed exhausted broken")
     """Not all of its work was done, for which its jobs may be the reason."""
 
     @property

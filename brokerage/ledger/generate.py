@@ -183,7 +183,7 @@ def generate(
             started = task.start_time or TransactionNow()  # these jobs were made after it
             claim = {"locked_by": run_id, "locked_time": task.locked_time}
             columns = {"start_time": started, "frozen_time": None, "error_dialog": "", **claim}
-            why = f"{len(made)} {'scouts' if scouts else 'jobs'} made"
+            why = f"{len(made)} {'scout' if scouts else 'job'}{'' if len(made) == 1 else 's'} made"
             move_task(task, "scouting" if scouts else "running", who, why, **columns)
         else:
             Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")

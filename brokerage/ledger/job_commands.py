@@ -117,7 +117,11 @@ def told_of_kills(answers: Iterable[Killed]) -> str:
             f"{n} job{' ends' if n == 1 else 's end'} with the next sign of life of {'its pilot' if n == 1 else 'their pilots'}."
         )
     if refused := by_outcome["refused"]:
-        said.append(f"{len(refused)} stay{'s' if len(refused) == 1 else ''}: job {refused[0].job}, {refused[0].why}.")
+        said.append(
+            f"Job {refused[0].job} is not killed: {refused[0].why}."
+            if len(refused) == 1
+            else f"{len(refused)} jobs are not killed, the first of them job {refused[0].job}: {refused[0].why}."
+        )
     if sum(map(len, by_outcome.values())) >= MOST_AT_ONCE:
         said.append(f"These are the first {MOST_AT_ONCE}; ask again for more.")
     return " ".join(said) or "There is no job to kill."
@@ -135,7 +139,7 @@ def retry_job(caller: Principal, job: Job, task: Task, comment: str = "", more: 
         locked = opened(task.id, row)
         n = revive_files(locked, more, f"user:{caller.name}", files) if job.status in JOB.final else 0
         if not n:
-            why = f"Job {job.id} is {job.status}, and none of its inputs was given up; what is left of tries is used by itself."
+            why = f"Job {job.id} is {job.status}, and none of its inputs was given up; those with tries left go on by themselves."
             raise Refused(409, "Nothing to retry", why)
         audit(
             "job.retry", caller, f"job {job.id}", vo=task.vo, reason=comment, after={"task": task.id, "files": n, "tries": more}

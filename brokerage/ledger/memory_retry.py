@@ -16,9 +16,9 @@ from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.rules.dispatch.retry_rules import INCREASE_MEMORY
+from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Task
 from workqueues.rules.jobs.memory_ladder import asked_for, is_per_core, next_step, own_steps, raises_task
-from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.jobs.split_rule import parse
 
 LATEST = 1000
@@ -79,7 +79,7 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
     rows = {row[0]: row[1:] for row in _JOBS.run([failure.job_id for failure in failures])}
     told: dict[int, str] = {}
     raised: list[tuple[int, int, str]] = []
-    tasks: dict[int, tuple[int, float]] = {}
+    tasks: dict[int, int] = {}
     for failure in failures:
         if failure.job_id not in rows:
             continue
@@ -97,15 +97,15 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
         if more > asked:
             raised.append((failure.job_id, more, f"retry rule {failure.rule}: {told[failure.job_id]}"))
             if more > (of_task or 0) and not failure.merges:
-                tasks[task_id] = max(tasks.get(task_id, (0, 1.0)), (more, compensation))
+                tasks[task_id] = max(tasks.get(task_id, 0), more)
     if raised:
         _MORE.run(*map(list, zip(*raised, strict=True)))
-    for task_id, (more, compensation) in tasks.items():
-        transaction.on_commit(partial(_raise_task, task_id, more, compensation))
+    for task_id, more in tasks.items():
+        transaction.on_commit(partial(_raise_task, task_id, more))
     return told
 
 
-def _raise_task(task_id: int, more: int, compensation: float) -> None:
+def _raise_task(task_id: int, more: int) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_FAILED, [INCREASE_MEMORY, task_id, LATEST])
         n_failed, n_jobs = cursor.fetchone()
@@ -114,7 +114,7 @@ def _raise_task(task_id: int, more: int, compensation: float) -> None:
         least = gdpconfig.value("jobbroker", "MEMORY_RAISE_MIN_JOBS", vo=task.vo)
         if more <= before or not raises_task(n_failed, n_jobs, least):
             return
-        kind = resource_type(task.core_count, more, task.ram_unit or "MB", task.base_ram_count, compensation=compensation)
+        kind = resource_type_of(task, {"ram_count": more})
         Task.objects.filter(id=task_id).update(ram_count=more, resource_type=kind)
         why = f"{n_failed} of the latest {n_jobs} jobs ran out of memory"
         was, now = {"ram_count": before}, {"ram_count": more}

@@ -12,14 +12,13 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.commands import DONE
 from workqueues.ledger.moves import move_task
+from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Task
-from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.jobs.split_rule import SCOUTS_OVER, changed
 from workqueues.rules.task.scouts import ScoutVerdict
 
@@ -94,10 +93,7 @@ def _columns(task: Task, measured: Mapping[str, Any]) -> dict[str, Any]:
     if gb := columns.pop("gb_per_job", None):
         columns["split_rule"] = changed(task.split_rule, "NG", gb)
     if "ram_count" in columns:
-        compensation = gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo)
-        columns["resource_type"] = resource_type(
-            task.core_count, columns["ram_count"], task.ram_unit or "MB", task.base_ram_count, compensation=compensation
-        )
+        columns["resource_type"] = resource_type_of(task, columns)
     return {name: value for name, value in columns.items() if getattr(task, name) != value}
 
 

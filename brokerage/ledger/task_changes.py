@@ -89,8 +89,7 @@ def _set_priority(task: Task, asked: PriorityAsked, who: str) -> Changed:
     before = {"priority": task.current_priority}
     rewritten(task, current_priority=asked.priority)
     n = _follow(task.id)
-    jobs = f"{n} job{'' if n == 1 else 's'} of it that {'has' if n == 1 else 'have'} not ended"
-    said = f"Task {task.id} has the priority {asked.priority}, and so {'has' if n == 1 else 'have'} {jobs}; a retry restores it."
+    said = f"Task {task.id} has the priority {asked.priority}{_like_jobs(n)}; a retry restores that of the submission."
     return Changed(before, {"priority": asked.priority}, said)
 
 
@@ -104,9 +103,13 @@ def _set_share(task: Task, asked: ShareAsked, who: str) -> Changed:
         raise unusable([Problem("share", "exists", what)])
     rewritten(task, gshare=asked.share)
     n = _follow(task.id)
-    jobs = f"{n} job{'' if n == 1 else 's'} of it that {'has' if n == 1 else 'have'} not ended"
-    said = f"Task {task.id} belongs to the share {asked.share}, and so {'does' if n == 1 else 'do'} {jobs}."
+    said = f"Task {task.id} belongs to the share {asked.share}{_like_jobs(n)}."
     return Changed(before, {"share": asked.share}, said)
+
+
+def _like_jobs(n: int) -> str:
+    """That so many jobs follow their task; empty without any."""
+    return f", like the {n:,} job{' of it that has' if n == 1 else 's of it that have'} not ended" if n else ""
 
 
 def _follow(task_id: int) -> int:

@@ -79,7 +79,7 @@ class ScoutStanding(NamedTuple):
     def progress(self) -> str:
         """How far they are, in words."""
         live, finished, failed, _ = self.counts
-        ended = f"{finished} of {self.wanted} have finished"
+        ended = f"{finished} of {self.wanted} scouts finished"
         return ", ".join([ended, *([f"{live} under way"] if live else []), *([f"{failed} failed"] if failed else [])])
 
 

@@ -60,7 +60,7 @@ def _reason(task: Task, using: str) -> str:
     """What the last agent left with it; while it scouts with how far its scouts are."""
     if task.status != "scouting" or (standing := standings_of([task.id], using).get(task.id)) is None:
         return task.error_dialog
-    return ": ".join(filter(None, [task.error_dialog, standing.progress]))
+    return "; ".join(filter(None, [task.error_dialog.rstrip("."), standing.progress]))
 
 
 class Surroundings(NamedTuple):

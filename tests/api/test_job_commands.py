@@ -80,7 +80,7 @@ def test_many_jobs_are_killed_at_once_and_each_gets_its_answer(ada: Person, queu
         (10**9, "refused", "there is no such job"),
         (second, "cancelled", ""),
     ]
-    assert answer.json()["detail"].endswith(f"2 stay: job {first}, it is finished already.")
+    assert answer.json()["detail"].endswith(f"2 jobs are not killed, the first of them job {first}: it is finished already.")
     row = Audit.objects.get(act="job.kill")
     assert (row.object, row.after) == (f"2 jobs of task {task().id}", {"task": task().id, "jobs": [second, third]})
 

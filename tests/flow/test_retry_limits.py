@@ -50,6 +50,13 @@ def retried(task: Task, who: Principal = ADA, **options: bool) -> Task:
     return task
 
 
+def test_a_file_that_has_as_many_tries_as_can_be_counted_gets_no_more_and_is_tried_again() -> None:
+    """Seen: with more than its column holds the agent failed on the task."""
+    task, _ = ended()
+    File.objects.filter(type="input").update(max_attempt=32_767)
+    assert retried(task).status == "running"
+
+
 def test_without_limits_a_task_may_be_retried_for_ever() -> None:
     task, queue = ended()
     for n in range(1, 4):

@@ -74,8 +74,8 @@ def test_ten_scouts_are_made_and_no_more_until_they_have_ended() -> None:
     end(take(queue))
     end(take(queue), BAD)
     assert headline(task_status(task)) == (
-        "Scouting: its other jobs are made once its first ones, the scouts, have shown what they need: "
-        "1 of 10 have finished, 8 under way, 1 failed"
+        "Scouting: its other jobs are made once its first ones, the scouts, have shown what they need; "
+        "1 of 10 scouts finished, 8 under way, 1 failed"
     )
 
 

@@ -157,6 +157,7 @@ def test_inputs_that_were_given_up_get_more_tries_while_the_task_lives(queue: Co
     assert sorted(File.objects.filter(type="input").values_list("status", flat=True)) == ["failed", "failed", "running"]
     changed = change(task, "tries", n=2)
     assert changed.after == {"tries": 2, "files": 0, "given_up": 2}
+    assert changed.told == f"2 input files of task {task.id} have 2 more tries, 2 of which had been given up."
     assert FileChange.objects.filter(why="more tries", who="user:petra").count() == 2
     dataset = Dataset.objects.get(type="input")
     assert (dataset.n_files_used, dataset.n_files_failed) == (1, 0)
@@ -170,9 +171,10 @@ def test_inputs_that_were_given_up_get_more_tries_while_the_task_lives(queue: Co
 def test_ready_inputs_get_more_tries_too_and_those_without_a_limit_keep_none(queue: ComputingQueue) -> None:
     task = running(files=1, maxAttempt=2)
     end(take(queue), BAD)
-    change(task, "tries")
+    changed = change(task, "tries")
     file = File.objects.get(type="input")
     assert (file.status, file.attempt_nr, file.max_attempt, file.max_failure) == ("ready", 1, 7, None)
+    assert changed.told == f"1 input file of task {task.id} has 5 more tries."
 
 
 def test_released_inputs_wait_for_no_pause_and_no_tape(queue: ComputingQueue) -> None:

@@ -14,6 +14,7 @@ from broker_site.foundation.access import sessions
 from broker_site.foundation.access.credentials import ensure_user
 from brokerage.models import IdleHour
 from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task, ThrottleVerdict
 
@@ -229,6 +230,24 @@ def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Pag
     ):
         page.goto(f"{live_server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+
+
+def test_forms_of_a_task_are_whole_on_a_telephone(live_server: LiveServer, watched: Page) -> None:
+    """Seen: the one of "Finish" stood beyond the left edge, and what "Change" asks for beyond the right one."""
+    page, task = watched, submitted(parameters("mc23.evgen.0001", userName="ada"))
+    run_agents(1)
+    visitor()
+    page.set_viewport_size({"width": 320, "height": 640})
+    sign_in(page, live_server, f"/tasks/{task.id}/")
+    page.locator("summary", has_text="Finish").click()
+    finish = page.get_by_role("button", name=f"Finish task {task.id}").bounding_box()
+    page.locator("summary", has_text="Change").click()
+    page.locator("summary", has_text="More tries").click()
+    tries = page.get_by_label("Tries more for each input file.").bounding_box()
+    for box in (finish, tries):
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 320
 
 
 def test_no_column_of_the_throttler_is_cut_off(live_server: LiveServer, watched: Page) -> None:

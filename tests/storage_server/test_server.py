@@ -218,6 +218,7 @@ def test_a_canary_is_read_but_neither_written_nor_removed_nor_told_as_old(tmp_pa
 def test_one_job_does_not_take_the_places_of_all_others(server: Serving) -> None:
     parts, began = urlsplit(server.url("PUT", "slow", job=5, epoch=1)), []
     head = f"PUT {parts.path}?{parts.query} HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nX-Adler32: 00000001\r\n\r\nx"
+
     def hold_a_place() -> None:
         began.append(socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10))
         began[-1].sendall(head.encode())

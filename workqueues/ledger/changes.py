@@ -7,14 +7,13 @@ from typing import Any
 
 from django.db.models import Max
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.principal import PRODUCTION, Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
+from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Dataset, Task, TaskParams
-from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.refine import production_wishes, read_task
 from workqueues.rules.refine.changes import Changed, change
 from workqueues.states import MASTER_TYPES
@@ -57,11 +56,5 @@ def store_changes(task: Task, asked: Changed) -> dict[str, Any]:
     TaskParams.objects.filter(task_id=task.id).update(task_params=dict(asked.params))
     columns = dict(asked.columns)
     if {"ram_count", "core_count"} & columns.keys():
-        columns["resource_type"] = resource_type(
-            columns.get("core_count", task.core_count),
-            columns.get("ram_count", task.ram_count),
-            task.ram_unit or "MB",
-            task.base_ram_count,
-            compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo),
-        )
+        columns["resource_type"] = resource_type_of(task, columns)
     return columns

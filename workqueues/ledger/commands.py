@@ -23,6 +23,7 @@ from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
+from workqueues.ledger.more_tries import revive
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.ledger.open_inputs import follow_again
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
@@ -31,7 +32,6 @@ from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
 from workqueues.queries.lost_outputs import taken_over
-from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.queries.retry_limits import most_tries_reached
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
@@ -261,10 +261,7 @@ def carry_out_retry(run_id: str, task_id: int, more: int, who: str) -> None:
         with transaction.atomic():
             _retry(run_id, task_id, more, who)
     except DatasetOfAnother as error:
-        with transaction.atomic():
-            task = lock_claimed(task_id, run_id)
-            return_picked(task_id)
-            refuse_retry(task, str(error), who)
+        call_off_retry(run_id, task_id, str(error), who)
 
 
 def exhaust_retry(run_id: str, task_id: int, reason: str, who: str) -> None:
@@ -325,30 +322,11 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
         move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
 
 
-_AGAIN = """
-WITH noted AS (
-    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
-    SELECT id, %(task)s, 'failed', 'ready', %(who)s, 'task retry' FROM workqueues_file
-    WHERE dataset_id = %(dataset)s AND status = 'failed'
-)
-UPDATE workqueues_file f SET status = 'ready', retry_due = NULL,
-    max_attempt = f.max_attempt + greatest(f.attempt_nr - f.max_attempt, 0) + %(more)s,
-    max_failure = f.max_failure + greatest(f.failed_attempt - f.max_failure, 0) + %(more)s
-WHERE f.dataset_id = %(dataset)s AND f.status = 'failed'
-"""
-"""What has no limit (NULL) gets none."""
-
 _DUE = f"""
 UPDATE workqueues_file SET retry_due = NULL
 WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.unused.sql}) AND held = '' AND retry_due IS NOT NULL
 """
 """Who asks for a retry does not wait for pauses of files."""
-
-_PARTIAL = f"""
-UPDATE workqueues_file f SET status = 'partial'
-WHERE f.dataset_id = %(dataset)s AND f.status = 'ready' AND {GIVEN_BACK} = 'partial'
-"""
-
 
 _GONE = f"""
 WITH gone AS (
@@ -365,10 +343,9 @@ FROM gone WHERE f.id = gone.id
 
 def reopen(dataset: Dataset, more: int, who: str) -> int:
     """Make usable again what was given up of a locked dataset, or is gone: how many of its files are left to run."""
-    n = _changed(_AGAIN, dataset, who, more=more)
+    n = revive(dataset.task_id, [dataset.id], more, who, "task retry").get(dataset.id, 0)
     _changed(_DUE, dataset, who)
     found = _changed(_GONE, dataset, who)
-    _changed(_PARTIAL, dataset, who)
     Dataset.objects.filter(id=dataset.id).update(
         n_files_used=F("n_files_used") - n,
         n_files_failed=F("n_files_failed") - n,

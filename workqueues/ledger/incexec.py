@@ -11,7 +11,7 @@ from django.db.models import F
 
 from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
-from workqueues.ledger.commands import DONE, refuse_retry, reopen, standing
+from workqueues.ledger.commands import DONE, call_off_retry, refuse_retry, reopen, standing
 from workqueues.ledger.define import insert_dataset
 from workqueues.ledger.moves import datasets_born, move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
@@ -34,10 +34,7 @@ def carry_out_incexec(run_id: str, task_id: int, more: int, who: str) -> None:
         with transaction.atomic():
             _extend(run_id, task_id, more, who)
     except DatasetOfAnother as error:
-        with transaction.atomic():
-            task = lock_claimed(task_id, run_id)
-            return_picked(task_id)
-            refuse_retry(task, str(error), who)
+        call_off_retry(run_id, task_id, str(error), who)
 
 
 def _extend(run_id: str, task_id: int, more: int, who: str) -> None:

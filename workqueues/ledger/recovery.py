@@ -56,7 +56,7 @@ def _recover(key: DatasetKey, lfns: Sequence[str], by: Principal, why: str, task
     list(CatalogueDataset.objects.select_for_update(no_key=True).filter(vo=key.vo, name=key.name))
     made = made_outputs(key.vo, key.name, lfns)
     if strange := [lfn for lfn in lfns if lfn not in made]:
-        raise CannotRecover(f"no job has made a file {strange[0]} of {key.name}, so that it cannot be made again")
+        raise CannotRecover(f"no job has made a file {strange[0]} of {key.name}, so it cannot be made again")
     under_way = recovering_tasks(key.vo, key.name)
     if known := [lfn for lfn in lfns if lfn in under_way]:
         raise CannotRecover(f"task {under_way[known[0]].id} makes {known[0]} again already")

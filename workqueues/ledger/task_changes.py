@@ -13,16 +13,15 @@ from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.duties import agent_of
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.kernel.verdict import Problem
+from workqueues.ledger.more_tries import MORE, revive
 from workqueues.ledger.moves import move_dataset
 from workqueues.ledger.picked_files import return_picked
+from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Dataset, Task
-from workqueues.queries.ranges import GIVEN_BACK
-from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.jobs.staging import STAGED_FIRST
 from workqueues.rules.task.changes import AttributesAsked, Change, ReleaseAsked, SplitRuleAsked, TriesAsked
 from workqueues.rules.task.split_changes import split_rule_after
@@ -78,7 +77,11 @@ def set_split_rule(task: Task, asked: SplitRuleAsked, who: str) -> Changed:
     if problems:
         raise unusable(problems)
     rewritten(task, split_rule=after)
-    return Changed({"split_rule": task.split_rule}, {"split_rule": after}, f"New jobs of task {task.id} are made by it.")
+    return Changed(
+        {"split_rule": task.split_rule},
+        {"split_rule": after},
+        f"New jobs of task {task.id} are made by {after or 'no split rule'}.",
+    )
 
 
 COLUMNS = {"ramCount": "ram_count", "walltime": "walltime", "cpuTime": "cpu_time", "coreCount": "core_count"}
@@ -90,13 +93,7 @@ def set_attributes(task: Task, asked: AttributesAsked, who: str) -> Changed:
     columns = {column: getattr(asked, name) for name, column in COLUMNS.items() if name in asked.model_fields_set}
     if not columns:
         raise unusable([Problem("", "required", f"name at least one of {', '.join(COLUMNS)}")])
-    columns["resource_type"] = resource_type(
-        columns.get("core_count", task.core_count),
-        columns.get("ram_count", task.ram_count),
-        task.ram_unit or "MB",
-        task.base_ram_count,
-        compensation=gdpconfig.value("jobbroker", "MEMORY_COMPENSATION", vo=task.vo),
-    )
+    columns["resource_type"] = resource_type_of(task, columns)
     before = {name: getattr(task, name) for name in columns}
     rewritten(task, **columns)
     kind = f" Their class of resources is {columns['resource_type']}."
@@ -120,36 +117,13 @@ def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
     n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST)
     rewritten(task)
     look_after_commit("wake", "generate")
-    files = f"{n} input file{'' if n == 1 else 's'}"
-    return Changed({}, {"files": n}, f"{files} of task {task.id} {'waits' if n == 1 else 'wait'} no longer; it is looked at now.")
+    files = f"{n:,} input file{' waits' if n == 1 else 's wait'} no longer" if n else "no input file waited"
+    return Changed({}, {"files": n}, f"Task {task.id} is looked at now; {files}.")
 
-
-_TRIES = """
-    max_attempt = CASE WHEN f.max_attempt IS NOT NULL THEN least(greatest(f.max_attempt, f.attempt_nr) + %(more)s, 30000) END,
-    max_failure = CASE WHEN f.max_failure IS NOT NULL
-        THEN least(greatest(f.max_failure, f.failed_attempt) + %(more)s, 30000) END"""
-"""What has no limit (NULL) gets none; none is larger than its column holds."""
 
 _MORE = f"""
-UPDATE workqueues_file f SET retry_due = NULL, {_TRIES}
+UPDATE workqueues_file f SET retry_due = NULL, {MORE}
 WHERE f.dataset_id = ANY(%(datasets)s) AND f.status IN ({INPUT_FILE.unused.sql}) AND f.max_attempt IS NOT NULL
-"""
-_REVIVED = f"""
-WITH noted AS (
-    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
-    SELECT id, %(task)s, 'failed', 'ready', %(who)s, 'more tries' FROM workqueues_file
-    WHERE dataset_id = ANY(%(datasets)s) AND status = 'failed' AND (%(files)s::bigint[] IS NULL OR id = ANY(%(files)s))
-), revived AS (
-    UPDATE workqueues_file f SET status = 'ready', retry_due = NULL,
-        {_TRIES}
-    WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'failed'
-        AND (%(files)s::bigint[] IS NULL OR f.id = ANY(%(files)s)) RETURNING f.dataset_id
-)
-SELECT dataset_id, count(*) FROM revived GROUP BY dataset_id ORDER BY dataset_id
-"""
-_PARTIAL = f"""
-UPDATE workqueues_file f SET status = 'partial'
-WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'ready' AND {GIVEN_BACK} = 'partial'
 """
 
 
@@ -157,20 +131,16 @@ def give_tries(task: Task, asked: TriesAsked, who: str) -> Changed:
     """More tries for all inputs that no job has: those that were given up are ready again (facts on commands 2.4)."""
     ready = _on_inputs(task, _MORE, who, more=asked.n)
     revived = revive_files(task, asked.n, who)
-    said = f"{ready + revived} input files of task {task.id} have {asked.n} tries more; {revived} of them had been given up."
+    tries, n = f"{asked.n} more {'try' if asked.n == 1 else 'tries'}", ready + revived
+    files = "1 input file" if n == 1 else f"{n:,} input files" if n else "No input file"
+    given_up = f", {revived:,} of which had been given up" if revived else ""
+    said = f"{files} of task {task.id} {'have' if n > 1 else 'has'} {tries}{given_up}."
     return Changed({}, {"tries": asked.n, "files": ready, "given_up": revived}, said)
 
 
 def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = None) -> int:
     """Inputs of a locked task that were given up, all or these, are ready with so many more tries: how many."""
-    ids = _locked_inputs(task.id)
-    values: dict[str, int | str | list[int] | None] = {
-        "task": task.id, "who": who[:128], "datasets": ids, "more": more, "files": None if files is None else list(files)
-    }  # fmt: skip
-    with connection.cursor() as cursor:
-        cursor.execute(_REVIVED, values)
-        revived = dict(cursor.fetchall())
-        cursor.execute(_PARTIAL, values)
+    revived = revive(task.id, _locked_inputs(task.id), more, who, "more tries", files)
     for dataset in Dataset.objects.filter(id__in=revived).order_by("id"):
         n = revived[dataset.id]
         Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)

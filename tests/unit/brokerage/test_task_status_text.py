@@ -60,8 +60,10 @@ ERRORS = JobErrors((ErrorGroup("PAYLOAD_EXIT", 3, "ValueError: no events", 9), E
 
 def test_a_task_that_ended_badly_tells_with_what_its_jobs_ended() -> None:
     task = replace(CALM, status="failed", reason="none of 2 files was processed", errors=ERRORS)
-    line = "Failed: none of 2 files was processed; 3 of 4 jobs ended with PAYLOAD_EXIT: ValueError: no events"
-    assert headline(task) == line
+    why = "3 of 4 jobs ended with PAYLOAD_EXIT: ValueError: no events"
+    assert headline(task) == f"Failed: none of 2 files was processed; {why}"
+    broken = replace(task, status="broken", reason="none of its first jobs succeeded, 3 failed")
+    assert headline(broken) == f"Broken: none of its first jobs succeeded, 3 failed; {why}"
     assert ERRORS.sentences()[1] == "1 of 4 jobs ended with WALLTIME"
     assert task.to_document()["job_errors"][0]["job_id"] == 9
     assert "PAYLOAD_EXIT" not in headline(replace(task, status="running"))

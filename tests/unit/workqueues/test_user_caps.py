@@ -56,3 +56,6 @@ def test_the_reason_has_the_numbers() -> None:
     assert on_tasks("group:HIGG", Used(0, 0, 0, 2000), Caps(0, 800), CONFIG).why == (
         "the group HIGG has 2,000 waiting cores, 1,600 at most"
     )
+    assert on_tasks("ada", Used(96), Caps(100), CONFIG).why == (
+        "ada has 96 running jobs, 100 at most; beyond 95 % of that no more are made"
+    ), "96 of 100 alone would be no reason"

@@ -127,8 +127,8 @@ CHANGES: Mapping[str, Change] = {
             TASK.reassignable,
             ReassignAsked,
             "Send a task to another site or nucleus",
-            "The task is pending until the jobs that are to go have ended, then goes on there: at a site with its state, for a "
-            "nucleus from the choice of it. Inputs of jobs that are ended are ready again.",
+            "The task is pending until the jobs that have to leave have ended. Then it goes on: at another site from where it "
+            "was; with another nucleus it is assigned anew. Inputs of the jobs that were ended are ready again.",
             "Reassign",
         ),
         Change(

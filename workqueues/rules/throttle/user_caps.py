@@ -62,9 +62,11 @@ def on_tasks(owner: str, used: Used, caps: Caps, config: Mapping[str, Any]) -> C
     """Tasks make no more jobs from CAP_TASKS_THROTTLE of the cap on, running ones, or of twice the cap, queued ones, and go on
     below CAP_TASKS_RELEASE of both.
     """
+    part = config["CAP_TASKS_THROTTLE"]
     for has, cap, what in _compared(used, caps):
-        if has > config["CAP_TASKS_THROTTLE"] * cap:
-            return CapVerdict("hold", f"{_named(owner)} has {has:,} {what}, {cap:,} at most")
+        if has > part * cap:
+            near = f"; beyond {100 * part:g} % of that no more are made" if has < cap else ""
+            return CapVerdict("hold", f"{_named(owner)} has {has:,} {what}, {cap:,} at most{near}")
     free = all(has < config["CAP_TASKS_RELEASE"] * cap for has, cap, _ in _compared(used, caps))
     return CapVerdict("go" if free else "stay")
 
