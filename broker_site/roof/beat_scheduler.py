@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import timedelta
 from typing import Any, cast
 
 from celery.beat import Scheduler
@@ -60,7 +61,9 @@ class PeriodScheduler(Scheduler):
         known = entries.get(name)
         if known is not None and known.schedule.run_every.total_seconds() == period:
             return
-        last = known.last_run_at if known is not None else None
+        # A new entry is due at once: Celery takes "never" for "just now", so a beat that is restarted often enough would
+        # never tick an agent of a long period, and the broker would not be ready before each period has gone by.
+        last = known.last_run_at if known is not None else self.app.now() - timedelta(seconds=period)
         entries[name] = self.Entry(
             name=name,
             task=f"agent.{name}",

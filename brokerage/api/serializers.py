@@ -32,7 +32,7 @@ from workqueues.api.serializers import FileShown
 JOB_LIST = (
     "id", "task_id", "job_name", "vo", "user_name", "prod_source_label", "processing_type", "kind", "status", "sub_status",
     "status_since", "ended_at", "computing_queue", "resource_type", "core_count", "priority", "attempt_nr", "epoch",
-    "lease_until", "last_seen", "kill_requested", "created_at",
+    "lease_until", "last_seen", "kill_requested", "kill_why", "created_at",
 )  # fmt: skip
 
 

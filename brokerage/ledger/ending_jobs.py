@@ -42,7 +42,7 @@ _SEE = Prepared(
     "see_jobs",
     "bigint[]",
     f"""
-    SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.lease_holder::text,
+    SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.kill_why, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
@@ -75,7 +75,8 @@ class EndingJob(NamedTuple):
 
     `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
     those of which it has event ranges. `made`: when the job was made; `now`: when it was read. `token_since`: when the job token
-    that counts was issued. `commanded`: its task has a command that may wait for the job. `kind`: a JobKind.
+    that counts was issued. `commanded`: its task has a command that may wait for the job. `kind`: a JobKind. `kill_why`: what
+    its end says where its pilot was asked to kill it.
     """
 
     id: int
@@ -84,6 +85,7 @@ class EndingJob(NamedTuple):
     ended: bool
     kill_requested: bool
     kill_outcome: str
+    kill_why: str
     holder: str | None
     host: str
     queue: str

@@ -174,12 +174,12 @@ def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = 
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE brokerage_job SET kill_requested = true, kill_outcome = %s
+            UPDATE brokerage_job SET kill_requested = true, kill_outcome = %s, kill_why = %s
             WHERE id IN (
                 SELECT id FROM brokerage_job WHERE id = ANY(%s) AND NOT kill_requested AND ended_at IS NULL
                 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
             """,
-            [outcome, held],
+            [outcome, f"{why[:120]} ({who})"[:255], held],
         )
         requested = int(cursor.rowcount)
     return requested + end_seen(waiting, outcome, who, why, sub_status=SUB_STATUS[outcome])

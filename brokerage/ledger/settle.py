@@ -25,6 +25,7 @@ from brokerage.models.job import NOTES
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import (
     JobOrder,
+    Kill,
     Report,
     ReportedOutput,
     Settlement,
@@ -235,7 +236,8 @@ def _judge(job: EndingJob, word: LastWord, known: Registered) -> _End:
     registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
     order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
     report = with_known_events(word.report, job.outputs)
-    return _End(job, word, settle(report, order, job.kill_requested, job.kill_outcome, word.notes))
+    kill = Kill(job.kill_outcome, job.kill_why) if job.kill_requested else None
+    return _End(job, word, settle(report, order, kill, word.notes))
 
 
 def _write(ends: Sequence[_End], known: Mapping[int, Registered]) -> set[int]:

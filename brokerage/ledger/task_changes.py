@@ -99,7 +99,8 @@ def _set_share(task: Task, asked: ShareAsked, who: str) -> Changed:
     leaves = [leaf.name for leaf in tree.leaves] if tree else []
     if asked.share not in leaves:
         near = nearest(asked.share, leaves)
-        what = f"the VO {task.vo} has no leaf share {asked.share[:40]!r}" + (f"; the nearest name is {near}" if near else "")
+        hint = f"; the nearest name is {near}" if near else f"; there are {', '.join(sorted(leaves)[:10])}"
+        what = f"the VO {task.vo} has no leaf share {asked.share[:40]!r}{hint if leaves else ''}"
         raise unusable([Problem("share", "exists", what)])
     rewritten(task, gshare=asked.share)
     n = _follow(task.id)

@@ -69,6 +69,9 @@ class Job(models.Model):
     kill_outcome = models.CharField(
         max_length=16, default="", db_default="", blank=True, help_text="final state of a requested kill"
     )
+    kill_why = models.CharField(
+        max_length=255, default="", db_default="", blank=True, help_text="why, and by whom, a kill was asked of the job's pilot"
+    )
 
     class Meta:
         # Short on purpose: PostgreSQL reads these expressions anew for every statement that changes a job.

@@ -35,6 +35,18 @@ def test_beat_ticks_every_agent_on_its_period_and_follows_a_change() -> None:
     assert scheduler.schedule["refine"].task == "agent.refine"
 
 
+def test_a_beat_that_starts_ticks_everybody_at_once_and_a_changed_period_does_not() -> None:
+    """A beat that is restarted every half hour must not keep agents of an hour from ever running."""
+    scheduler = PeriodScheduler(app=app, lazy=True)
+    scheduler.setup_schedule()
+    entries: dict[str, Any] = scheduler.schedule
+    assert [name for name, entry in entries.items() if not entry.is_due()[0]] == []
+    scheduler.schedule["watch"] = entries["watch"].__next__()
+    gdpconfig.set_override("agents", "PERIOD_watch", "5min", who="test", why="shorter")
+    scheduler.follow_configuration()
+    assert not scheduler.schedule["watch"].is_due()[0]
+
+
 def test_an_agent_runs_when_it_is_due_or_told_to_look_and_not_before() -> None:
     assert run_agent("wake") == 0
     assert run_agent("wake") is None

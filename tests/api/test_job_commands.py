@@ -59,13 +59,16 @@ def test_the_owner_kills_a_job_that_waits_and_its_input_gets_another(ada: Person
 
 def test_a_pilot_is_told_of_the_kill_of_its_job_with_its_next_sign_of_life(ada: Person, queue: ComputingQueue) -> None:
     held = take(queue)
-    answer = ada.post(f"jobs/{held.job_id}/kill/")
+    answer = ada.post(f"jobs/{held.job_id}/kill/", {"comment": "stands still"})
     assert answer.json()["detail"] == "1 job ends with the next sign of life of its pilot."
     assert answer.json()["jobs"][0]["outcome"] == "asked"
     (renewed,) = beat([SignOfLife(held.job_id, held.epoch)])
     assert renewed is not None
     assert renewed.kill
+    assert ada.get(f"jobs/{held.job_id}/").json()["kill_why"] == "killed by ada: stands still (user:ada)"
     assert end(held, Report("failed", killed=True, error_code="KILLED")) == "cancelled"
+    last = JobChange.objects.filter(job_id=held.job_id).latest("id")
+    assert last.why == "killed on request: killed by ada: stands still (user:ada)", "as with one that nobody held"
     assert ada.post(f"jobs/{held.job_id}/kill/").status_code == 409
 
 

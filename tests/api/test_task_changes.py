@@ -138,6 +138,11 @@ def test_a_wish_that_is_not_understood_is_refused_and_changes_nothing(
     assert not Audit.objects.filter(act=f"task.{name}").exists()
 
 
+def test_who_names_a_share_that_is_like_none_is_told_which_there_are(olga: Person, task: Task) -> None:
+    answer = olga.post(f"tasks/{task.id}/share/", {"share": "Production"})
+    assert answer.json()["errors"][0]["message"] == "the VO demo has no leaf share 'Production'; there are Express, Work"
+
+
 def test_a_priority_above_1000_needs_the_role_production(olga: Person, task: Task) -> None:
     assert faults(olga.post(f"tasks/{task.id}/priority/", {"priority": 1001}), 403) == {("priority", "production")}
     petra = person("petra", ("demo", "production"))

@@ -49,7 +49,11 @@ def test_a_chain_submitted_at_once_runs_one_after_the_other(queue: ComputingQueu
     second = task_of(answer)
     assert answer.json()["parents"] == [first.id]
     assert answer.json()["parent_tid"] == second.id
-    assert any(f"task {first.id} writes the input first.EVT" in note for note in answer.json()["notes"])
+    note = f"task {first.id} writes the input first.EVT and so is a parent: this task"
+    assert f"{note} waits for its end" in answer.json()["notes"]
+    eager = ada.submit(reading("eager", "first.EVT", noWaitParent=True))
+    assert f"{note} does not wait for its end" in eager.json()["notes"]
+    Task.objects.filter(id=task_of(eager).id).delete()
     run_agents()
     assert (status(second), status(first)) == ("pending", "running")
     assert second.error_dialog == f"waiting for task {first.id}, which writes the input first.EVT and is running" or (

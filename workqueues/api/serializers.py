@@ -79,11 +79,13 @@ class TaskWhole(serializers.ModelSerializer[Task]):
         return sorted(named | {writer.writer_id for writer in task.input_writers.all()})
 
     def get_notes(self, task: Task) -> list[str]:
+        document = read_task(task.params.task_params)
+        how = "does not wait for its end" if document.parameters.noWaitParent else "waits for its end"
         waits = [
-            f"task {writer.writer_id} writes the input {writer.dataset_name} and so is a parent: this task waits for its end"
+            f"task {writer.writer_id} writes the input {writer.dataset_name} and so is a parent: this task {how}"
             for writer in task.input_writers.all()[:MOST_HINTS]
         ]
-        accepted = notes(read_task(task.params.task_params))
+        accepted = notes(document)
         return waits + [f"{p.field}: {p.message}" if p.field else p.message for p in accepted]
 
 

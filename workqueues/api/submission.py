@@ -26,6 +26,7 @@ from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import KeyConflict, first_columns, hold_name, submit, submitted_before
 from workqueues.models import Task
 from workqueues.queries.lost_outputs import check_lost
+from workqueues.queries.named_divisions import check_divisions
 from workqueues.queries.place_wishes import check_places
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
 from workqueues.rules.refine import (
@@ -131,6 +132,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
             *check_inputs(document, facts, known, writers),
             *check_outputs(document, writer, owners),
             *check_places(document),
+            *check_divisions(document),
             *(twin.problems if (twin := namesake(params, owner)) else ()),
             *check_lost(vo, document.parameters.oldDatasetName, document.parameters.lostFiles),
         ]

@@ -16,4 +16,4 @@ def check_lost_files(dataset: DatasetKey, lfns: Sequence[str]) -> None:
     for lfn, looks in catalogue().check(dataset, lfns).items():
         for look in looks:
             if look.found == "intact" and look.state != "down":
-                raise StillThere(f"{lfn} is not lost: its copy at {look.storage} is intact")
+                raise StillThere(f"the file {lfn} is not lost: its copy at {look.storage} is intact")

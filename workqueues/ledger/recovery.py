@@ -121,7 +121,7 @@ def _new_task(
     try:
         claim_outputs(task, document.outputs, shared=False, continues=key.name)
     except OutputConflict as conflict:
-        raise CannotRecover(str(conflict)) from None
+        raise CannotRecover(f"no task can write it again: {conflict}") from None
     said = "; ".join(filter(None, [why, f"task {task.id} makes it again"]))[:510]
     known = [output.file_id for output in lost if not output.lost]
     File.objects.filter(id__in=known, lost_at__isnull=True).update(lost_at=Now())

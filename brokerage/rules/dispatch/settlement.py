@@ -187,6 +187,13 @@ class JobOrder:
     registered: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
 
+class Kill(NamedTuple):
+    """A kill that the pilot of a job was asked for: the final state then, and why and by whom."""
+
+    outcome: str
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """The end of a job: final state, sub-status, error, and the outputs that count, by file id; of a job that failed its log.
@@ -202,8 +209,9 @@ class Settlement:
     down: str = ""
 
 
-def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str, notes: Sequence[str] = ()) -> Settlement:
-    """Decide the end of a job. `notes`: what was left out of the report, since it breaks a rule.
+def settle(report: Report, order: JobOrder, kill: Kill | None, notes: Sequence[str] = ()) -> Settlement:
+    """Decide the end of a job. `kill`: what somebody has asked for. `notes`: what was left out of the report, since it breaks a
+    rule.
 
     A payload that was killed on request ends as the request says (facts, jobs 1.5: holding -> cancelled). Inputs that the pilot
     could not read close the job (decision D9): it is no failure of the payload; nor is a storage that is down (decision D16), nor
@@ -213,7 +221,7 @@ def settle(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: 
     """
     if report.status == "finished":
         return _finished(report, order, notes)
-    return replace(_not_finished(report, order, kill_requested, kill_outcome), made=_logs(report, order))
+    return replace(_not_finished(report, order, kill), made=_logs(report, order))
 
 
 def errors_of(settlement: Settlement, report: Report) -> list[JobError]:
@@ -254,9 +262,10 @@ def _of_another_file(output: ReportedOutput, order: JobOrder) -> bool:
     return order.registered.get(output.lfn, (output.size, output.checksum)) != (output.size, output.checksum)
 
 
-def _not_finished(report: Report, order: JobOrder, kill_requested: bool, kill_outcome: str) -> Settlement:
-    if report.killed and kill_requested:
-        return Settlement("closed" if kill_outcome == "closed" else "cancelled", "killed", "KILLED", "killed on request")
+def _not_finished(report: Report, order: JobOrder, kill: Kill | None) -> Settlement:
+    if report.killed and kill is not None:
+        why = f"killed on request: {kill.why}" if kill.why else "killed on request"
+        return Settlement("closed" if kill.outcome == "closed" else "cancelled", "killed", "KILLED", why)
     if report.error_code == "STORAGE_DOWN":
         down = next((name for name in report.down_storages if name == order.storage or name in order.sources), "")
         if down:

@@ -74,6 +74,8 @@ def test_one_rule_of_the_split_rule_changes(text: str, rule: str, value: object,
         ("", "nMaxFilesPerJob", "x", ("value", "type")),
         ("", "allowInputLAN", "perhaps", ("value", "choice")),
         ("GB=3", "nFilesPerJob", 2, ("value", "contradiction")),
+        ("MF=5", "nFilesPerJob", 20, ("value", "contradiction")),
+        ("NF=20", "MF", 5, ("value", "contradiction")),
         ("X" * 199, "nFilesPerJob", 2, ("value", "length")),
     ],
 )

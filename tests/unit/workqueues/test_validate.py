@@ -497,3 +497,8 @@ def test_no_json_makes_it_raise(params: Params, job_parameters: Any, log: Any) -
         assert all(p.rule and p.message for p in document.problems)
         refined = plan(document, task_id=1, user_name="eve", known={})
         assert isinstance(refined, TaskFaults | TaskWait) or not document.problems
+
+
+def test_a_number_of_events_that_cannot_be_read_is_not_called_missing_too() -> None:
+    faulty = validate({**generation(), "nEvents": "many"})
+    assert [(p.field, p.rule) for p in faulty] == [("nEvents", "type")]

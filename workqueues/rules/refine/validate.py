@@ -17,6 +17,9 @@ from workqueues.rules.refine.templates import check_items, output_streams
 from workqueues.rules.refine.types import MOST_LISTED, TaskDocument
 from workqueues.rules.task_parameters import TaskParameters, read_parameters
 
+COUNTS = frozenset({"nFiles", "nEvents", "nEventsPerJob"})
+"""Parameters by which a task without input says how many jobs it has."""
+
 
 def read_task(params: Mapping[str, object]) -> TaskDocument:
     """What can be read of `params`, and all problems; without problems the task can be accepted.
@@ -36,7 +39,10 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
         problems.append(problem("jobParameters", "required", "the task needs at least one item"))
     if wrong := too_long(command_line(items, output_streams(items))):
         problems.append(problem("jobParameters", "length", f"{wrong}: give long lists in a file"))
-    return TaskDocument(task, items, bounded([*deep, *problems, *check_together(task), *check_items(items, task)]))
+    together = [*check_together(task), *check_items(items, task)]
+    if any(p.field in COUNTS for p in problems):  # what cannot be read is not missing too
+        together = [p for p in together if (p.field, p.rule) != ("nFiles", "required")]
+    return TaskDocument(task, items, bounded([*deep, *problems, *together]))
 
 
 def validate(params: Mapping[str, object]) -> list[Problem]:

@@ -19,6 +19,7 @@ _NAMED = (
     "maxCoreCount", "onlyTagsForFC", "useZipToPin", "noAutoPause",
 )  # fmt: skip
 SIZES = ("nFilesPerJob", "nGBPerJob")
+FILES = ("nFilesPerJob", "nMaxFilesPerJob")
 BOUND_JOBS = (3, 4)
 """Values of groupBoundaryID that say by themselves how large a job is."""
 _WORDED = {"allowInputLAN": ("IL", {"use": 1, "only": 2})}
@@ -51,6 +52,10 @@ def split_rule_after(text: str, rule: str, value: object) -> tuple[str, list[Pro
         return text, [problem("value", "contradiction", f"{name} and groupBoundaryID do not go together here")]
     told = getattr(parameters, name)
     after = with_value(text, LETTERS[name], int(_WORDED[name][1][told] if name in _WORDED else told))
+    rules = parse(after)
+    if name in FILES and rules.files_per_job and rules.max_files_per_job and rules.files_per_job > rules.max_files_per_job:
+        few, most = (f"{of} {n}" for of, n in zip(FILES, (rules.files_per_job, rules.max_files_per_job), strict=True))
+        return text, [problem("value", "contradiction", f"{few} is above {most}")]
     if len(after) > TASK["split_rule"]:
         return text, [problem("value", "length", f"a split rule of {len(after)} characters, the limit is {TASK['split_rule']}")]
     return after, []
