@@ -96,7 +96,7 @@ class TaskMachine(Machine):
     @property
     def persevering(self) -> Names:
         """Its inputs can have more tries while it lives, also where it rests and was so before (facts on task commands 2.4)."""
-        return self.generating | self.interrupted
+        return Names("ready running scouting") | self.interrupted
 
     interrupted = Names("pending paused throttled")
     """The state that it had before says what it is at."""
