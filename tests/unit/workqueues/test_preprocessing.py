@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.workqueues.examples import Params, generation, template
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import TaskFaults, TaskPlan, plan, plan_step, read_task, read_unfilled, step_due
-from workqueues.rules.refine.filling import MOST_BYTES, fill
+from workqueues.rules.refine.filling import FIXED, MOST_BYTES, fill
 from workqueues.rules.task.finish import DatasetCounts, final_status
 
 SPEC = {"transPath": "choose.py", "jobParameters": "--task $JEDITASKID --try ${ATTEMPTNR}"}
@@ -135,6 +138,15 @@ def test_a_task_that_ends_in_its_step_has_failed(status: str, ok: int, failed: i
     dataset = DatasetCounts("pseudo_input", "done", n_files=1, n_files_finished=ok, n_files_failed=failed)
     assert final_status(status, [dataset], in_step=True) == ("failed", reason)
     assert final_status("aborting", [dataset], in_step=True).status == "aborted"
+
+
+def test_the_example_of_the_manual_is_right_before_its_step_and_after_it() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "how-to" / "fill-in-parameters.md").read_text(encoding="utf-8")
+    params = json.loads(page.partition("```json")[2].partition("```")[0])
+    assert read_unfilled(params).problems == ()
+    found = ast.literal_eval(page.partition("found = ")[2].partition("\n")[0])
+    assert read_task(dict(fill(params, found).params)).problems == ()
+    assert all(f"`{name}`" in page for name in FIXED)
 
 
 def test_outputs_may_have_names_that_are_filled_in() -> None:
