@@ -350,9 +350,7 @@ WRITTEN_TYPES = OUTPUT_TYPES | PREMERGED_TYPES
 """Those that jobs write to."""
 
 MUTABLE = "mutable"
-"""The word for an input to which files may still come, which become files of the task: it is open, or its writer works or is
-run again; in place of the catalogue's (`state`).
-"""
+"""For the catalogue's word (`state`) where files may still come, which become files of the task."""
 
 LOG_TYPES = Names("log trn_log")
 """Those that hold the logs of jobs."""
