@@ -13,8 +13,11 @@ from broker_site.foundation.kernel.machine import Machine, Names
 class TaskMachine(Machine):
     """The states of a task, and the sets of them that matter."""
 
-    generating = Names("ready running scouting")
-    """Jobs are made of its inputs (facts on tasks 1.1.1; the one job of topreprocess and preprocessing is made otherwise)."""
+    generating = Names("ready running scouting topreprocess preprocessing")
+    """Jobs are made of its inputs, or before all others that of its preprocessing step (facts on tasks 1.1.1)."""
+
+    jobless = Names("ready topreprocess")
+    """It leaves them with the first jobs that are made of it."""
 
     working = generating | ("pending",)
     """It has work left that counts at its nucleus (facts on tasks 1.1.1, on the brokerage 5)."""
@@ -25,7 +28,7 @@ class TaskMachine(Machine):
     spoilt = Names("aborted aborting broken tobroken failed")
     """It is not run again with its parent (facts on commands 3.2, children)."""
 
-    judged = generating | ("throttled", "preprocessing")
+    judged = generating | ("throttled",)
     """Its inputs may be through (facts on timeouts and endings 5.1)."""
 
     throttling = Names("ready running pending")
@@ -93,7 +96,7 @@ class TaskMachine(Machine):
     @property
     def persevering(self) -> Names:
         """Its inputs can have more tries while it lives, also where it rests and was so before (facts on task commands 2.4)."""
-        return self.generating | self.interrupted
+        return Names("ready running scouting") | self.interrupted
 
     interrupted = Names("pending paused throttled")
     """The state that it had before says what it is at."""
@@ -120,7 +123,7 @@ TASK = TaskMachine(
 # event      | from                                                          | to
 register     | -                                                             | registered
 define       | registered rerefine                                           | defined
-preprocess   | registered                                                    | topreprocess
+preprocess   | registered rerefine                                           | topreprocess
 start        | topreprocess                                                  | preprocessing
 preprocessed | preprocessing                                                 | registered prepared
 feed         | defined                                                       | assigning ready
@@ -347,9 +350,7 @@ WRITTEN_TYPES = OUTPUT_TYPES | PREMERGED_TYPES
 """Those that jobs write to."""
 
 MUTABLE = "mutable"
-"""The word for an input to which files may still come, which become files of the task: it is open, or its writer works or is
-run again; in place of the catalogue's (`state`).
-"""
+"""For the catalogue's word (`state`) where files may still come, which become files of the task."""
 
 LOG_TYPES = Names("log trn_log")
 """Those that hold the logs of jobs."""
@@ -383,8 +384,8 @@ TASK_SENTENCES = {
     "aborting": "The task is being killed; it waits until its jobs have gone.",
     "aborted": "The task was killed.",
     "finishing": "The task was told to finish; it waits until its jobs have gone.",
-    "topreprocess": "A preparing job is to be made.",
-    "preprocessing": "A preparing job runs.",
+    "topreprocess": "The job whose result fills in parameters is made before all others, as soon as a queue has room.",
+    "preprocessing": "The job whose result fills in parameters waits or runs; its datasets follow once that has finished.",
     "tobroken": "The parameters cannot be carried out; the task is about to be broken.",
     "broken": "The parameters cannot be carried out; submit the task anew.",
     "toretry": "A retry was accepted; inputs that were given up are made ready again.",

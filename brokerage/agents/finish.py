@@ -1,6 +1,6 @@
 """Agent finish. Takes tasks whose inputs are all settled, and those prepared, passed or to be broken.
 
-Leaves them in a final state. Next: children and users.
+Leaves them in a final state, or registered once their preprocessing step is over. Next: children and users, or refine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.ledger.transfers.pre_staging import drop_staged
-from brokerage.queries.jobs import failure_rate, live_jobs
+from brokerage.queries.jobs import failure_rate, live_jobs, step_result
 from workqueues.agents.each import each
 from workqueues.catalogue.outputs import close_outputs
 from workqueues.ledger.claims import claim_tasks, release
@@ -20,6 +20,7 @@ from workqueues.ledger.finish import end_task, note_progress, prepare_task
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.lifetimes import limit_lifetimes
 from workqueues.ledger.open_inputs import read_again_now, wait_for_more
+from workqueues.ledger.preprocessing import finish_step
 from workqueues.ledger.validation import lose_absent_outputs
 from workqueues.models import Task
 from workqueues.queries.datasets import dataset_counts, output_names, written_names
@@ -27,6 +28,7 @@ from workqueues.queries.tasks import parent_facts
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.post_processors import POST_PROCESSORS, EndingTask
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine.filling import fill
 from workqueues.rules.task.finish import Ending, final_status, ready_to_finish
 from workqueues.states import TASK
 
@@ -46,6 +48,10 @@ def finish(run: Run) -> int:
 def prepare(run: Run, task: Task) -> bool:
     """Close the inputs of one claimed task if it is through and no job of it lives: whether it was."""
     readiness = ready_to_finish(task.status, dataset_counts(task.id))
+    if readiness.target == "registered" and not live_jobs(task.id):
+        found = step_result(task.id)
+        finish_step(run.id, task.id, found.job_id, fill(task.params.task_params, found.values))
+        return True
     if readiness.target == "defined" and task.status != "throttled" and not live_jobs(task.id):
         wait_for_more(run.id, task.id, run.who)
         return True
@@ -73,6 +79,7 @@ def end(run: Run, task: Task) -> bool:
         use_exhausted=rules.use_exhausted,
         fail_goal_unreached=rules.fail_goal_unreached,
         allow_empty_input=rules.allow_empty_input,
+        in_step=rules.in_step,
     )
     if ending.status != "exhausted":
         close_outputs(task)

@@ -78,7 +78,7 @@ class ResultShown(serializers.ModelSerializer[JobResult]):
         model = JobResult
         fields = (
             "reported_status", "pilot_id", "host", "start_time", "end_time", "exit_code", "error_code", "error_message",
-            "metrics", "notes", "retry_actions",
+            "metrics", "metadata", "notes", "retry_actions",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -107,6 +107,11 @@ class EndingJob(NamedTuple):
         return self.kind == JobKind.MERGE
 
     @property
+    def tells(self) -> bool:
+        """Whether its payload is to tell what it found."""
+        return self.kind == JobKind.PREPROCESS
+
+    @property
     def told(self) -> bool:
         """Whether its pilot has said its last word, and that was taken."""
         return self.ended or self.status in JOB.settled

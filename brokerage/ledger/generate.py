@@ -45,7 +45,7 @@ from workqueues.queries.lost_outputs import recovery_of
 from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.splitters.protocol import Dropped
-from workqueues.states import OUTPUT_TYPES
+from workqueues.states import OUTPUT_TYPES, TASK
 
 NO_NEEDS = AwaitedInput()
 MOST_FILES = 50_000
@@ -178,13 +178,14 @@ def generate(
         copy_lines("workqueues_file", _OUTPUT, lines)
         count_outputs(datasets, written, who)
         record_followers(task_id, ((old, job.id) for job in made for old in job.previous_jobs), RETRY_RELATION)
-        if task.status == "ready":
+        if task.status in TASK.jobless:
             scouts = made[0].kind is JobKind.SCOUT
             started = task.start_time or TransactionNow()  # these jobs were made after it
             claim = {"locked_by": run_id, "locked_time": task.locked_time}
             columns = {"start_time": started, "frozen_time": None, "error_dialog": "", **claim}
             why = f"{len(made)} {'scout' if scouts else 'job'}{'' if len(made) == 1 else 's'} made"
-            move_task(task, "scouting" if scouts else "running", who, why, **columns)
+            started_as = "preprocessing" if made[0].kind is JobKind.PREPROCESS else "scouting" if scouts else "running"
+            move_task(task, started_as, who, why, **columns)
         else:
             Task.objects.filter(id=task.id).update(frozen_time=None, error_dialog="")
 

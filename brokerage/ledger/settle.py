@@ -67,13 +67,14 @@ _BEGUN = Prepared(
 )
 _RESULT = Prepared(
     "write_result",
-    "bigint[], text[], text[], text[], timestamptz[], timestamptz[], int[], text[], text[], text[], text[], text[]",
+    "bigint[], text[], text[], text[], timestamptz[], timestamptz[], int[], text[], text[], text[], text[], text[], text[]",
     """
     INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
-        error_message, metrics, log_end, notes)
-    SELECT id, reported, holder::uuid, host, begun, ended, exit_code, code, message, metrics::jsonb, log_end, notes
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
-        AS word(id, reported, holder, host, begun, ended, exit_code, code, message, metrics, log_end, notes)
+        error_message, metrics, log_end, notes, metadata)
+    SELECT id, reported, holder::uuid, host, begun, ended, exit_code, code, message, metrics::jsonb, log_end, notes,
+        metadata::jsonb
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+        AS word(id, reported, holder, host, begun, ended, exit_code, code, message, metrics, log_end, notes, metadata)
     """,
 )
 
@@ -234,7 +235,7 @@ def _judge(job: EndingJob, word: LastWord, known: Registered) -> _End:
         raise Stale(f"the token for job {job.id} was replaced")
     sources = [name for (name,) in _SOURCES.run(job.id)] if word.report.down_storages else ()
     registered = {lfn: (file.fsize, file.checksum) for (_, lfn), file in known.items()}
-    order = JobOrder(job.outputs, job.storage, job.space, sources, registered)
+    order = JobOrder(job.outputs, job.storage, job.space, sources, registered, job.tells)
     report = with_known_events(word.report, job.outputs)
     kill = Kill(job.kill_outcome, job.kill_why) if job.kill_requested else None
     return _End(job, word, settle(report, order, kill, word.notes))
@@ -374,4 +375,5 @@ def _result(end: _End) -> tuple[Any, ...]:
         json.dumps(dict(report.metrics)),
         "" if settlement.ending == "finished" or settlement.made else report.log_end,
         "\n".join([*times.notes, *end.word.notes])[:NOTES],
+        json.dumps(report.metadata) if job.tells and report.metadata is not None else None,
     )

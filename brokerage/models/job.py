@@ -225,6 +225,9 @@ class JobResult(models.Model):
     notes = models.CharField(
         max_length=NOTES, default="", db_default="", help_text="what of the pilot's report could not be used, a line each"
     )
+    metadata = models.JSONField(
+        null=True, blank=True, help_text="what its payload told, of a preprocessing job: names with values; null: nothing"
+    )
     retry_actions = models.JSONField(
         null=True, blank=True, help_text="what followed from retry rules: rule, action, and what was done; null: nothing"
     )

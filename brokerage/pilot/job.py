@@ -17,8 +17,8 @@ class Failure(Exception):
     """The job has failed and is to be reported so.
 
     code: BAD_JOB, NO_CONTAINER, TRF_NOT_FOUND, BAD_PARAMETERS, PAYLOAD_START, PAYLOAD_EXIT, PAYLOAD_MEMORY, PAYLOAD_DISK,
-    PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING,
-    INPUT_CORRUPT, STAGEIN_FAILED, OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN. missing, corrupt: names of
+    PAYLOAD_LOST, WALLTIME, KILLED, PILOT_STOPPED, PILOT_ERROR (the worker node's own disk), INPUT_MISSING, INPUT_CORRUPT,
+    STAGEIN_FAILED, BAD_METADATA, OUTPUT_MISSING, OUTPUT_EXISTS, STAGEOUT_FAILED or STORAGE_DOWN. missing, corrupt: names of
     input files that no source has, or has only damaged. down: storage endpoints whose root is not there. of_node: the fault is
     that of the worker node, where other jobs would fail as well.
     """
@@ -108,7 +108,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Job:
-    """One attempt at a job. lease_s: seconds the server waits for a heartbeat; limits 0 = none (MB = 10^6 bytes, seconds)."""
+    """One attempt at a job. lease_s: seconds the server waits for a heartbeat; limits 0 = none (MB = 10^6 bytes, seconds).
+
+    metadata_file: the file in the working folder that says what the payload tells the server; empty: it has nothing to tell.
+    """
 
     id: int
     epoch: int
@@ -126,6 +129,7 @@ class Job:
     walltime_s: float
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
+    metadata_file: str = ""
 
     @property
     def name(self) -> str:
@@ -171,6 +175,7 @@ def read_job(document: dict[str, Any]) -> Job:
             walltime_s=float(document.get("walltime_s") or 0),
             inputs=tuple(_input(entry) for entry in document.get("inputs") or ()),
             outputs=tuple(_output(entry) for entry in document.get("outputs") or ()),
+            metadata_file=_file_name(document["metadata_file"]) if document.get("metadata_file") else "",
         )
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise BadJob(f"{type(problem).__name__}: {problem}") from problem

@@ -58,12 +58,13 @@ def report(
     outcome: PayloadOutcome | None = None,
     written: Iterable[StoredOutput] = (),
     log_end: str = "",
+    metadata: dict[str, Any] | None = None,
 ) -> Message:
     """A job has ended; `started` and `outcome` where its payload began. `written`: all outputs, or the log of one that failed;
-    `log_end`: the end of that log where it could not be stored.
+    `log_end`: the end of that log where it could not be stored; `metadata`: what the payload tells, of a job that is to.
     """
     outcome = outcome or PayloadOutcome("none", 0)
-    body = {
+    body: dict[str, Any] = {
         "status": "finished" if failure is None else "failed",
         "start_time": started,
         "end_time": wall_time(),
@@ -85,7 +86,7 @@ def report(
             "wall_s": round(outcome.wall_s, 3),
         },
     }
-    return f"/api/v1/jobs/{job_id}/report/", body
+    return f"/api/v1/jobs/{job_id}/report/", body if metadata is None else {**body, "metadata": metadata}
 
 
 def _message(failure: Failure) -> str:

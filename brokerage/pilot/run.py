@@ -23,6 +23,7 @@ from brokerage.pilot.joblog import Log, ends, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
 from brokerage.pilot.messages import Message, report
+from brokerage.pilot.metadata import read_metadata
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
 from brokerage.pilot.server import Answer, Server
 from brokerage.pilot.stage_in import NO_SPACE, stage_in
@@ -64,6 +65,7 @@ class Run:
         self.lease = Lease(job, place.url, wake, keeper)
         self.lease.renewed = self._keep_ticket
         self.outcome: PayloadOutcome | None = None
+        self.metadata: dict[str, Any] | None = None
         self.started = wall_time()
         self.over = False
         self.node_fault = ""
@@ -120,7 +122,7 @@ class Run:
             return report(self.job.id, failure, self.started, self.outcome, logs, log_end)
         if not self.lease.holds():
             raise LeaseLost
-        return report(self.job.id, None, self.started, self.outcome, written)
+        return report(self.job.id, None, self.started, self.outcome, written, metadata=self.metadata)
 
     def _run(self) -> list[StoredOutput]:
         """Stage in, run, stage out. Raises Failure, also when the pilot's own disk does not work."""
@@ -155,6 +157,8 @@ class Run:
         failure = describe(self.outcome, program, last_words, disk.f_bavail * disk.f_frsize)
         if failure is not None:
             raise failure
+        if self.job.metadata_file:
+            self.metadata = read_metadata(self.folder, self.job.metadata_file, self.place.payload_uid)
         return self._stage_out()
 
     def _program(self) -> Program:

@@ -119,8 +119,10 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "use_local_io": rules.use_local_io,
         "read_wan": rules.input_wan and not rules.use_local_io and (params.get("transferType") or DIRECT) == DIRECT,
         "avoid_vp": rules.avoid_vp,
-        "merge_output": bool(params.get("mergeOutput")),
-        "output_tokens": tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
+        "merge_output": bool(params.get("mergeOutput")) and not rules.in_step,
+        "output_tokens": ()
+        if rules.in_step
+        else tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
     }
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place
+from brokerage.rules.facts.job_kind import METADATA_FILE, JobKind
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
@@ -49,7 +50,8 @@ _COLUMNS = f"""
             FROM workqueues_outputtemplate t WHERE t.task_id = j.task_id AND t.source_name <> '' ORDER BY t.id),
         s.job_values::json,
         CASE WHEN s.job_values IS NOT NULL
-            THEN (SELECT job_params_template FROM workqueues_jobparamstemplate WHERE task_id = j.task_id) END
+            THEN (SELECT job_params_template FROM workqueues_jobparamstemplate WHERE task_id = j.task_id) END,
+        j.kind
     FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 """
@@ -107,6 +109,7 @@ class _JobRow(NamedTuple):
     sources: Sequence[Sequence[Any]]
     values: Sequence[str] | None
     template: str | None
+    kind: int
 
 
 def job_document(job_id: int) -> dict[str, Any]:
@@ -145,6 +148,7 @@ def _document(job: _JobRow) -> dict[str, Any]:
         "memory_mb": job.memory_mb,
         "disk_mb": job.disk_mb,
         "walltime_s": job.walltime_s,
+        "metadata_file": METADATA_FILE if job.kind == JobKind.PREPROCESS else None,
         "inputs": _inputs(job.replicas, holder),
         "outputs": [
             {

@@ -6,7 +6,9 @@ REST and the page of a job read it here, with one set of names.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.models import Count
@@ -28,6 +30,20 @@ def live_jobs(task_id: int) -> list[JobVersion]:
 def live_merges(task_id: int) -> frozenset[int]:
     """Those that merge what others of the task made."""
     return frozenset(Job.objects.filter(task_id=task_id, ended_at=None, kind=JobKind.MERGE).values_list("id", flat=True))
+
+
+class StepResult(NamedTuple):
+    """What the job of a preprocessing step told: values by name."""
+
+    job_id: int
+    values: Mapping[str, Any]
+
+
+def step_result(task_id: int) -> StepResult:
+    """Of the last one of the task that has finished."""
+    finished = Job.objects.filter(task_id=task_id, kind=JobKind.PREPROCESS, status="finished").order_by("-id")
+    job_id, values = finished.values_list("id", "result__metadata")[0]
+    return StepResult(job_id, values or {})
 
 
 def failure_rate(task_id: int) -> int | None:

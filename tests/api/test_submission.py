@@ -38,6 +38,20 @@ def test_a_task_is_registered_and_told_whole(ada: Person) -> None:
     assert (row.who, row.vo, row.object, row.outcome) == ("ada", "demo", f"task {told['id']}", "done")
 
 
+def test_a_task_with_a_step_before_the_others_may_leave_open_what_that_fills_in(ada: Person) -> None:
+    step = {"transPath": "choose.py"}
+    answer = ada.submit(reading("t1", "CHOSEN", preproSpec=step, nFiles="N_FILES"))
+    assert answer.status_code == 201, answer.content
+    assert ada.submit(reading("t2", "CHOSEN", preproSpec=step)).status_code == 201
+    assert faults(ada.submit(reading("t3", "CHOSEN", nFiles="N_FILES")), 422) == {
+        ("nFiles", "type"),
+        ("jobParameters[0].dataset", "dataset"),
+    }
+    assert faults(ada.submit(reading("t3", "CHOSEN", preproSpec={})), 422) == {("jobParameters[0].dataset", "dataset")}
+    wrong = ada.submit(reading("t3", "CHOSEN", preproSpec={"jobParameters": "${IN}"}))
+    assert faults(wrong, 422) == {("preproSpec.transPath", "required"), ("preproSpec.jobParameters", "template")}
+
+
 def test_a_user_with_more_active_tasks_than_the_limit_submits_again_when_some_have_ended(ada: Person, bob: Person) -> None:
     name = "MAX_ACTIVE_TASKS_PER_USER_user"
     gdpconfig.set_override("dbproxy", name, 1, app="pandaserver", who="test", why="few at once")

@@ -41,9 +41,7 @@ from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, INPUT_TYPES, OUT
 pytestmark = pytest.mark.django_db
 
 LATER: Mapping[str, str] = {
-    "task topreprocess": "J1, a step before the others",
-    "task preprocessing": "J1, a step before the others",
-    "input_dataset pending": "J1, a step before the others",
+    "input_dataset pending": "J1, an input that cannot be read makes its task wait",
     "input_dataset broken": "J1, a task with an input that breaks is broken itself",
     "input_file missing": "J13, files without an event that may be had",
     "output_file defined": "J13, outputs of event service jobs",
@@ -150,7 +148,7 @@ class World:
 
 
 def a_campaign(world: World) -> None:
-    """Inputs travel, outputs are collected, some are merged, scouts go first."""
+    """Inputs travel, outputs are collected, some are merged, scouts go first, and a job that fills in parameters."""
     ComputingQueue.objects.filter(name="ALPHA").update(status="offline")
     world.submit(reading, world.events_at("BETA"), prodSourceLabel="managed", nFilesPerJob=None, nEventsPerJob=5)
     for _ in range(5):  # its nucleus is ALPHA, which has no queue for it now
@@ -160,6 +158,7 @@ def a_campaign(world: World) -> None:
     ComputingQueue.objects.update(status="online")
     world.submit(reading, world.scene.store([1000] * 4, ["BETA"]), prodSourceLabel="managed")
     world.submit(parameters, mergeOutput=True)
+    world.submit(parameters, preproSpec={"transPath": "choose.py"})
     world.submit(parameters, nEvents=60, nScouts=2, skipScout=None)
     world.agents()
     with killed_at(dataset_jobs, "make_jobs", after=False):  # a generator dies with files in its hands

@@ -115,11 +115,16 @@ class Details(TestCase):
     def test_the_line_that_tells_stands_in_lists_and_the_others_at_the_job(self) -> None:
         job = Job.objects.filter(task_id=self.scene.failed.id).latest("id")
         message = "ValueError: no events (exit code 1)\nTraceback (most recent call last):\nFile a.py"
-        JobResult.objects.filter(job_id=job.id).update(error_message=message, log_end="--- stderr ---\nall <b>of it\n")
+        found = {"items": ["<i>"]}
+        JobResult.objects.filter(job_id=job.id).update(
+            error_message=message, log_end="--- stderr ---\nall <b>of it\n", metadata=found
+        )
         row = re.findall(r"<strong>PAYLOAD_EXIT</strong> ([^<]*)<", self.page(f"/jobs/?task={job.task_id}"))
         self.assertIn("ValueError: no events (exit code 1)", row)
         page = self.page(f"/jobs/{job.id}/")
         self.assertIn("Traceback (most recent call last):\nFile a.py</pre>", page)
+        self.assertRegex(page, r'(?s)id="metadata".*&quot;items&quot;: \[\s*&quot;&lt;i&gt;&quot;')
+        self.assertEqual(self.client.get(f"/api/v1/jobs/{job.id}/").json()["result"]["metadata"], found)
         self.assertIn(f'href="/jobs/{job.id}/log/"', page)
         self.assertIn("all &lt;b&gt;of it", self.page(f"/jobs/{job.id}/log/"))
 

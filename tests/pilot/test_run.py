@@ -73,6 +73,21 @@ def test_a_payload_may_be_any_program_and_sees_nothing_of_the_pilots_environment
     assert slot.report(events)["outputs"][0]["n_events"] == 12
 
 
+def test_a_payload_tells_what_it_found_where_it_is_asked_for_and_else_has_failed(slot: Slot, peer: Peer) -> None:
+    slot.program("choose", "printf '%s' \"$1\" > jobMetadata.json")
+    slot.program("large", 'printf \'{"A": "%070000d"}\' 1 > jobMetadata.json')
+    good, text, plain = (peer.offer("choose", a, metadata_file="jobMetadata.json") for a in ("'{\"A\": [1]}'", "{", "'[1]'"))
+    unasked = peer.offer("choose", "'{}'")
+    large, absent = (peer.offer(name, metadata_file="jobMetadata.json") for name in ("large", "true.sh"))
+    slot.program("true.sh", "exit 0")
+    slot.run()
+    assert (slot.report(good)["status"], slot.report(good)["metadata"]) == ("finished", {"A": [1]})
+    assert "metadata" not in slot.report(unasked)
+    assert {code(slot, job) for job in (text, plain, large, absent)} == {"BAD_METADATA"}
+    assert "65536 bytes" in slot.report(large)["error"]["message"]
+    assert slot.report(absent)["error"]["message"] == "jobMetadata.json was not written"
+
+
 def test_a_failing_payload_is_reported_with_its_last_words_and_leaves_no_file(slot: Slot, peer: Peer) -> None:
     slot.program("bad", r"echo half > out; printf 'first\nnul\0byte \377 \033[31mred\nlast\n' >&2; exit 7")
     slot.program("signal", "kill -SEGV $$")

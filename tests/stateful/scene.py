@@ -150,7 +150,7 @@ class Scene:
         if not (well and readable) or homes & self.away:
             return end(leased, BAD)
         outputs = [self._write(output) for output in document["outputs"]]
-        return end(leased, Report("finished", outputs))
+        return end(leased, Report("finished", outputs, metadata={} if document["metadata_file"] else None))
 
     def _reads(self, source: dict[str, Any], wanted: dict[str, Any]) -> bool:
         path = Path(source["path"])

@@ -33,6 +33,7 @@ from tests.stateful.test_data_on_the_move import THOROUGH, DataOnTheMove, number
 from workqueues.agents import feed, refine, wake
 from workqueues.ledger.commands import command
 from workqueues.models import EventRange, File, Task
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import MASTER_TYPES, TASK
 
@@ -49,9 +50,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "with a goal": {"goal": 50},
     "tried once": {"maxAttempt": 1},
     "never given up": {"disableAutoFinish": True},
+    "after a step": {"preproSpec": {"transPath": "choose.py"}},
 }
 TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("refine", refine, "define"),
+    ("refine", refine, "begin_step"),
     ("feed", feed, "load_inputs"),
     ("feed", feed, "finish_feeding"),
     ("generate", generate, "jobs_from"),
@@ -67,6 +70,7 @@ TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("finish", finish, "prepare_task"),
     ("finish", finish, "kill_children"),
     ("finish", finish, "end_task"),
+    ("finish", finish, "finish_step"),
 )
 """Agent, and a function that it calls and at which it dies."""
 OUT_OF_MEMORY = Report("failed", error_code="PAYLOAD_MEMORY", error_message="used more than 500 MB of memory", exit_code=1)
@@ -94,8 +98,10 @@ def still(task: Task) -> tuple[Any, ...]:
 
 def end_by_files(task: Task) -> str:
     """How a task with these files ends (decision D15): done with all, but not where its parent is not, finished with some, failed
-    with none.
+    with none, or before its preprocessing step was over.
     """
+    if parse(task.split_rule).in_step:
+        return "failed"
     states = states_of_inputs(task)
     some = "finished" in states or EventRange.objects.filter(task=task, status="done").exists()
     parents_done = not Task.objects.filter(id=task.parent_tid or task.id).exclude(id=task.id).exclude(status="done").exists()

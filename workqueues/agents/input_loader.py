@@ -125,7 +125,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
         size = bunch(rules, gdpconfig.value("feeder", "JOBS_TO_WAIT", vo=task.vo))
         let_go_collected(run.id, task.id, size, run.who, growing=bool(growing_names))
     _bind_numbers(run, task, rules)
-    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
+    masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None, excluded=False)
     usable = sum(masters.values_list("n_files_to_be_used", flat=True))
     return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
 

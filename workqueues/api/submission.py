@@ -39,8 +39,10 @@ from workqueues.rules.refine import (
     check_inputs,
     check_outputs,
     plan,
+    plan_step,
     production_wishes,
-    read_task,
+    read_unfilled,
+    wants_step,
 )
 from workqueues.rules.refine.working_groups import group_wishes
 from workqueues.states import TASK
@@ -109,7 +111,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
 
     Refused: 403 for what the caller may not ask for, 422 with every problem.
     """
-    document = read_task(params)
+    document = read_unfilled(params)
     vo = document.parameters.vo
     wishes = [*production_wishes(document.parameters), *_group_wishes(vo, document.parameters.workingGroup, owner)]
     if vo and wishes and not may(principal, "task:produce", vo):
@@ -129,7 +131,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
         [
             *document.problems,
             *wrong,
-            *check_inputs(document, facts, known, writers),
+            *(() if wants_step(params) else check_inputs(document, facts, known, writers)),
             *check_outputs(document, writer, owners),
             *check_places(document),
             *check_divisions(document),
@@ -138,7 +140,11 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
         ]
     )
     if not problems:
-        refined = plan(document, task_id=0, user_name=owner, parent=facts, writers=writers, known=known)
+        refined = (
+            plan_step(document, task_id=0)
+            if wants_step(params)
+            else plan(document, task_id=0, user_name=owner, parent=facts, writers=writers, known=known)
+        )
         problems = refined.problems if isinstance(refined, TaskFaults) else ()
     if problems:
         raise _broken(problems)
@@ -189,7 +195,8 @@ def _register(
         who, (_, document, writers) = f"user:{principal.name}", chain
         task, new = submit(params, columns, principal.name, who, key, digest, writers=writers)
         if new:
-            _claim_outputs(task, document)
+            if not wants_step(params):  # their names may not be known yet
+                _claim_outputs(task, document)
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
             )

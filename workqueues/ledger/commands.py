@@ -36,7 +36,7 @@ from workqueues.queries.retry_limits import most_tries_reached
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
-from workqueues.rules.jobs.split_rule import FAIL_BELOW_GOAL, without
+from workqueues.rules.jobs.split_rule import FAIL_BELOW_GOAL, parse, without
 from workqueues.rules.refine.changes import NOTHING, Changed
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
@@ -294,7 +294,7 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
         refuse_retry(task, reason, who)
         return
     inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
-    datasets = list(inputs.order_by("id"))
+    datasets = [] if parse(task.split_rule).in_step else list(inputs.order_by("id"))  # the step begins anew
     fed = bool(datasets) and all(d.state_check_time for d in datasets)
     assigned = bool(task.nucleus) or activity_of(task.prod_source_label) != "production"
     step = first_open_step(defined=bool(datasets), fed=fed, assigned=assigned)

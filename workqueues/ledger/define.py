@@ -11,7 +11,9 @@ from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.ledger.output_names import claim_outputs
 from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
 from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import DatasetPlan, OutputName, TaskPlan
+from workqueues.rules.refine.types import OutputTemplatePlan
 from workqueues.states import WRITTEN_TYPES
 
 
@@ -22,20 +24,9 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
         claim_outputs(task, _outputs(plan), shared=plan.shares_outputs, continues=plan.continues)
         datasets = _datasets(task_id, task.vo, plan)
         datasets_born(datasets, who, "defined with the task")
-        OutputTemplate.objects.bulk_create(
-            OutputTemplate(
-                task_id=task_id,
-                dataset=datasets[t.dataset_index],
-                filename_template=t.filename_template,
-                source_name=t.source_name,
-                serial_nr=t.serial_nr,
-                max_serial_nr=LARGEST_NUMBERS[0],
-                stream_name=t.stream_name,
-                out_type=t.out_type,
-                optional=t.optional,
-            )
-            for t in plan.templates
-        )
+        if parse(task.split_rule).preprocessing:
+            OutputTemplate.objects.filter(task_id=task_id).delete()  # that of the log of the step, of which no more jobs are made
+        add_templates(task_id, plan.templates, datasets)
         JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"job_params_template": plan.job_parameters})
         move_task(
             task,
@@ -47,6 +38,24 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             error_dialog="",
             **{**plan.columns, "gshare": gshare},
         )
+
+
+def add_templates(task_id: int, templates: Sequence[OutputTemplatePlan], datasets: Sequence[Dataset]) -> None:
+    """Store how the outputs of a task are named; `datasets`: the rows of those of its plan, in order."""
+    OutputTemplate.objects.bulk_create(
+        OutputTemplate(
+            task_id=task_id,
+            dataset=datasets[t.dataset_index],
+            filename_template=t.filename_template,
+            source_name=t.source_name,
+            serial_nr=t.serial_nr,
+            max_serial_nr=LARGEST_NUMBERS[0],
+            stream_name=t.stream_name,
+            out_type=t.out_type,
+            optional=t.optional,
+        )
+        for t in templates
+    )
 
 
 def _outputs(plan: TaskPlan) -> list[OutputName]:

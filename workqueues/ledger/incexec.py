@@ -20,6 +20,7 @@ from workqueues.models import Dataset, File, Task
 from workqueues.queries.datasets import written_names
 from workqueues.queries.lost_outputs import taken_over
 from workqueues.queries.writers import writer_of
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import DatasetPlan, TaskPlan
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import INPUT_DATASET, INPUT_FILE, INPUT_TYPES, TASK
@@ -48,7 +49,7 @@ def _extend(run_id: str, task_id: int, more: int, who: str) -> None:
         refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)
         return
     inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
-    for dataset in inputs.order_by("id"):
+    for dataset in () if parse(task.split_rule).in_step else inputs.order_by("id"):
         reopen(dataset, more, who)
         File.objects.filter(dataset_id=dataset.id, status__in=INPUT_FILE.unused, ram_count__gt=0).update(ram_count=0)
         dataset.refresh_from_db()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
@@ -26,6 +26,8 @@ MOST_EVENTS = 10**9
 """Events of one file."""
 LONGEST_METRIC, MOST_METRICS, METRICS_BYTES = 500, 100, 16_000
 """Characters of one text among the metrics, how many there are, and the bytes of all of them as JSON."""
+MOST_METADATA, METADATA_BYTES = 1000, 65_536
+"""How many values a job may tell, and their bytes as JSON."""
 ADLER32 = re.compile(r"(?:ad:)?([0-9a-fA-F]{8})")
 
 Ending = Literal["finished", "failed", "closed", "cancelled"]
@@ -69,6 +71,21 @@ def _small(metrics: dict[str, object]) -> dict[str, object]:
     if (size := len(json.dumps(metrics))) > METRICS_BYTES:
         raise fault("length", f"{size} bytes as JSON, at most {METRICS_BYTES}")
     return metrics
+
+
+def _metadata(value: object) -> object:
+    """All of it or nothing: a part would be another answer than that of the payload."""
+    if not isinstance(value, dict):
+        raise fault("type", "must be an object")
+    if len(value) > MOST_METADATA:
+        raise fault("length", f"has {len(value)} values, at most {MOST_METADATA}")
+    try:
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+    except (ValueError, RecursionError):
+        raise fault("range", "has a number that is not finite, a character that cannot be stored, or too many levels") from None
+    if size > METADATA_BYTES:
+        raise fault("length", f"{size} bytes as JSON, at most {METADATA_BYTES}")
+    return value
 
 
 def _error(value: object) -> Mapping[str, object]:
@@ -116,7 +133,8 @@ class ReportedOutput:
 class Report:
     """A pilot's final report. Code and message come as an object `error`; the first line of the message is the one that tells.
 
-    `log_end`: the end of the log of a job that failed, where it could not be stored.
+    `log_end`: the end of the log of a job that failed, where it could not be stored; `metadata`: what the payload tells, where
+    the job is to tell something.
     """
 
     status: Literal["finished", "failed"]
@@ -132,6 +150,7 @@ class Report:
     end_time: Time | None = None
     metrics: Metrics = field(default_factory=dict)
     log_end: Annotated[str, BeforeValidator(_log_end)] = ""
+    metadata: Annotated[dict[str, Any], BeforeValidator(_metadata)] | None = None
 
     @property
     def most_memory_mb(self) -> float:
@@ -177,7 +196,7 @@ class JobOrder:
     most (None: not known).
 
     `sources`: storage endpoints from which it may read its inputs. `registered`: size and checksum of files that the catalogue
-    has under names of its outputs.
+    has under names of its outputs. `tells`: whether its payload is to tell something, the metadata.
     """
 
     outputs: Sequence[ExpectedOutput]
@@ -185,6 +204,7 @@ class JobOrder:
     space: int | None = None
     sources: Collection[str] = ()
     registered: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    tells: bool = False
 
 
 class Kill(NamedTuple):
@@ -217,7 +237,8 @@ def settle(report: Report, order: JobOrder, kill: Kill | None, notes: Sequence[s
     could not read close the job (decision D9): it is no failure of the payload; nor is a storage that is down (decision D16), nor
     an output whose name a file has that an earlier try left behind: the next try has another name. A pilot that stops by itself
     closes it too (sub-status pilot_closed). A finished job must bring every output that is not optional, at the storage that it
-    was given; one that does not has failed. The log of a job that did not finish counts too (decision I4).
+    was given, and its metadata where it is to tell something; one that does not has failed. The log of a job that did not finish
+    counts too (decision I4).
     """
     if report.status == "finished":
         return _finished(report, order, notes)
@@ -300,4 +321,7 @@ def _finished(report: Report, order: JobOrder, notes: Sequence[str]) -> Settleme
     if other := [o.lfn for o in report.outputs if _of_another_file(o, order)]:
         told = f"the catalogue has another file of that name: {', '.join(other)}"
         return Settlement("failed", "", "OUTPUT_REGISTERED", told[:500])
+    if order.tells and report.metadata is None:
+        told = "; ".join(["the job did not tell what it found", *(n for n in notes if n.startswith("metadata"))])
+        return Settlement("failed", "", "BAD_METADATA", told[:500])
     return Settlement("finished", made={e.file_id: reported[e.lfn] for e in expected if e.lfn in reported})

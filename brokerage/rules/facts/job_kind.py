@@ -32,8 +32,11 @@ class JobKind(IntEnum):
 KIND_NAMES = tuple(kind.label for kind in JobKind)
 """The name of every kind."""
 
-BUILT_KINDS = (JobKind.NORMAL, JobKind.MERGE, JobKind.SCOUT)
+BUILT_KINDS = (JobKind.NORMAL, JobKind.MERGE, JobKind.SCOUT, JobKind.PREPROCESS)
 """Kinds of which jobs are made; no other one exists in the database before its feature is built."""
+
+METADATA_FILE = "jobMetadata.json"
+"""The file in the working folder in which the payload of a preprocessing job says what it found, a JSON object."""
 
 LEAST_SCOUT_PRIORITY = 901
 

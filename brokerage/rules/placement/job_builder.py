@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.placement.new_job import DealtFiles, DealtJob, InputUse, JobOutput, NewJob, OutputName, PlacedJob, Seed
 from brokerage.rules.placement.usable_input import UsableInput
 from workqueues.rules.jobs.command_length import too_long
@@ -185,7 +186,8 @@ class JobBuilder:
             text = usable.generation.parameters(fill, placed.queue, text)
         if wrong := too_long(text):
             raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
-        once = template.n_constant >= STORED_ONCE and text == filled
+        stays = usable.kind is not JobKind.PREPROCESS  # the task gets another template then
+        once = template.n_constant >= STORED_ONCE and text == filled and stays
         return outputs, "" if once else text, values if once else None
 
     def written(self, placed: Sequence[DealtJob]) -> Counter[int]:

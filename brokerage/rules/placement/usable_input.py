@@ -64,6 +64,8 @@ class UsableInput:
     @property
     def kind(self) -> JobKind:
         """Of which kind the jobs are that are made of it now."""
+        if self.rules.in_step:
+            return JobKind.PREPROCESS
         return JobKind.SCOUT if self.rules.scouting else JobKind.NORMAL
 
     @property

@@ -109,8 +109,7 @@ def test_no_agent_is_next_while_the_jobs_of_a_task_live() -> None:
 def test_every_live_state_that_an_agent_leaves_has_an_agent_whose_turn_it_is() -> None:
     """States of features that are not built yet have none, nor have those in which a person has to do something."""
     without = {status for status in TASK.live if agent_of(status) is None}
-    not_built = {"topreprocess", "preprocessing", "paused"}
-    assert without == {"exhausted"} | not_built
+    assert without == {"exhausted", "paused"}
 
 
 def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:

@@ -23,6 +23,10 @@ NO_AUTO_FINISH = r"\mDF=1"
 
 NO_AUTO_PAUSE = r"\mNP=1"
 """The same with noAutoPause."""
+STEP = "UP"
+"""Code of how far the preprocessing step is."""
+TO_PREPROCESS, PREPROCESSED, FILLED_IN = 1, 2, 3
+"""Its values: to be done, done, and the task refined with what it filled in (facts on task parameters 3.2)."""
 SIZES = frozenset({"NF", "MF", "NE", "NG", "TE", "TN", "RL", "OL"})
 """Codes of what bounds a job as the task says."""
 
@@ -48,7 +52,7 @@ class SplitRules:
     `run_until_closed`: new files of open inputs are
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
     with `no_input_pooling`. `recovery`: it makes lost files of another task again.
-    `period_s`: every so often `jobs_per_period` jobs are made.
+    `period_s`: every so often `jobs_per_period` jobs are made. `preprocessing`: how far the step before all others is; 0: none.
     """
 
     files_per_job: int | None = None
@@ -108,6 +112,7 @@ class SplitRules:
     recovery: bool = False
     period_s: int | None = None
     jobs_per_period: int | None = None
+    preprocessing: int = 0
 
     @property
     def retry_ram(self) -> tuple[int, int, int] | None:
@@ -119,6 +124,11 @@ class SplitRules:
     def scouting(self) -> bool:
         """Whether the jobs that are made now are the scouts of the task."""
         return self.use_scouts == SCOUTS_FIRST
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the preprocessing step is not over: the only job that is made is its own."""
+        return self.preprocessing == TO_PREPROCESS
 
     @property
     def sized(self) -> bool:
@@ -171,6 +181,7 @@ NUMBERS: Mapping[str, str] = {
     "NT": "chunks_to_wait",
     "PD": "period_s",
     "PN": "jobs_per_period",
+    STEP: "preprocessing",
 }
 FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",

@@ -2,6 +2,7 @@
 
 from workqueues.rules.refine.data_rights import DatasetKey, Reader, Writer, check_outputs, dataset_key
 from workqueues.rules.refine.plan import check_inputs, ended_writer, notes, plan, planned_columns
+from workqueues.rules.refine.preprocessing import plan_step, read_unfilled, step_due, wants_step
 from workqueues.rules.refine.production import production_wishes
 from workqueues.rules.refine.types import (
     DatasetFacts,
@@ -38,8 +39,12 @@ __all__ = [
     "ended_writer",
     "notes",
     "plan",
+    "plan_step",
     "planned_columns",
     "production_wishes",
     "read_task",
+    "read_unfilled",
+    "step_due",
     "validate",
+    "wants_step",
 ]

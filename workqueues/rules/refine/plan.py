@@ -18,6 +18,7 @@ from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
 from workqueues.rules.refine.items import command_line
+from workqueues.rules.refine.prepro_spec import step_label
 from workqueues.rules.refine.production import near_words
 from workqueues.rules.refine.templates import input_items, output_streams, uses
 from workqueues.rules.refine.types import (
@@ -184,7 +185,7 @@ def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
     codes: dict[str, int | str] = {}
     for name, parameter in TASK_PARAMETERS.items():
         value = getattr(task, name)
-        if parameter.code and parameter.supported and parameter.code not in ("LS", "US") and value:
+        if parameter.code and parameter.supported and parameter.code not in ("LS", "US", split_rule.STEP) and value:
             codes[parameter.code] = int(value)
     per_job, per_file = task.nEventsPerJob, task.nEventsPerInputFile
     if per_job and per_file and not task.noInput and not cuts_events(task):
@@ -204,6 +205,8 @@ def _split_rule(items: Sequence[Item], task: TaskParameters) -> str:
     if task.lostFiles:  # each job is as one of the old task was, whatever limits made that
         codes = {code: value for code, value in codes.items() if code not in split_rule.SIZES}
         codes |= {"RV": 1} if task.noInput else {"RV": 1, "GB": 4}
+    if task.preproSpec:
+        codes[split_rule.STEP] = split_rule.FILLED_IN
     codes["US"] = split_rule.NO_SCOUTS if task.skipScout else split_rule.SCOUTS_FIRST
     return split_rule.written(codes)
 
@@ -249,4 +252,6 @@ def notes(document: TaskDocument) -> tuple[Problem, ...]:
     listed = list(near_words(task))
     if task.disableAutoRetry and "maxAttempt" in task.model_fields_set and task.maxAttempt > 1:
         listed.append(problem("maxAttempt", "note", "disableAutoRetry is set: each file is tried once"))
+    if task.preproSpec and step_label(task.preproSpec) not in ("", task.prodSourceLabel):
+        listed.append(problem("preproSpec.prodSourceLabel", "note", "the job of the step has the label of its task"))
     return tuple(listed)

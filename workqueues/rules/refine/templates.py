@@ -21,6 +21,7 @@ from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
 from workqueues.rules.refine.items import MERGE_LOG
 from workqueues.rules.refine.merge_spec import check_merging
+from workqueues.rules.refine.prepro_spec import check_prepro_spec
 from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
 from workqueues.states import MASTER_TYPES, OUTPUT_TYPES
@@ -74,6 +75,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _names(items, task),
         _texts(items, task),
         check_merging(task, items, output_streams(items)),
+        check_prepro_spec(task),
     )
     return [problem(*fault) for fault in islice(chain.from_iterable(rules), MOST_LISTED + 1)]
 

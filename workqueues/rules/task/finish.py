@@ -85,6 +85,8 @@ def ready_to_finish(status: str, datasets: Sequence[DatasetCounts]) -> Readiness
         return Readiness(None, "some files of its inputs have not been used")
     if status == "preprocessing" and any(d.n_files == d.n_files_finished for d in inputs):
         return Readiness("registered", "the preprocessing job has finished")
+    if status == "preprocessing":
+        return Readiness("prepared", "the preprocessing job has used up its tries")
     return Readiness("prepared", "all files are finished, given up or lost")
 
 
@@ -122,9 +124,10 @@ def final_status(
     use_exhausted: bool = False,
     fail_goal_unreached: bool = False,
     allow_empty_input: bool = False,
+    in_step: bool = False,
 ) -> Ending:
     """How a task in prepared, passed, tobroken or aborting ends. `parent`: its parent's status, None without one; `goal` per
-    mille.
+    mille; `in_step`: its preprocessing step is not over, so that no input of its own is known.
 
     Done is only what processed at least one file, and all that it wanted (decision D15).
     """
@@ -133,6 +136,9 @@ def final_status(
     if status == "aborting":
         return Ending("aborted", "it was killed")
     inputs = masters(datasets)
+    if in_step:
+        failed = any(d.n_files_failed for d in inputs) and status == "prepared"
+        return Ending("failed", "its preprocessing job failed" if failed else "it ended before its preprocessing step was over")
     if not any(d.n_files for d in inputs):
         return _without_files(inputs, allow_empty_input)
     raw = _by_counts(inputs, parent)

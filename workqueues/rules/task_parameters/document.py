@@ -270,7 +270,9 @@ class TaskParameters(BaseModel):
 
     # Builds, pre-processing, scouts.
     buildSpec: dict[str, Any] | None = parameter("A job that compiles the user's sources first.", row="J26", code="UB")
-    preproSpec: dict[str, Any] | None = parameter("A job whose result fills in parameters.", row="J26", code="UP")
+    preproSpec: dict[str, Any] | None = parameter(
+        "A job before all others whose result fills in parameters: `transPath`, `jobParameters`.", code="UP"
+    )
     hpoWorkflow: Flag = flag("Hyper-parameter optimisation.", row="J27", code="HO")
     hpoRequestData: dict[str, Any] | None = parameter("Its request.", row="J27")
     skipScout: Flag = flag("No scout jobs.", code="US")
