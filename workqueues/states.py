@@ -1,8 +1,7 @@
 """The state machines of demand: task, input and output dataset, input and output file, event range.
 
-States are exactly those of seed 001; arrows and their triggers come from the facts on tasks, datasets, files and events (row J5),
-reduced to those states as decision E1 says. Triggers in the database and drawings derive from these tables. Sets of states and
-groups of dataset types that anybody speaks of stand here too, and nowhere else.
+States are exactly those of seed 001; arrows and triggers come from the facts on tasks, datasets, files, events (row J5), reduced
+as decision E1 says. Triggers in the database and drawings derive from these tables. All sets of states and types stand here.
 """
 
 from typing import Literal, get_args
@@ -47,6 +46,9 @@ class TaskMachine(Machine):
 
     commanded = Names("aborting finishing toretry toincexec")
     """A command was accepted and is not yet carried out."""
+
+    retried_alive = Names("running scouting pending")
+    """A task of analysis takes a retry as one of its jobs, and goes on (facts on task commands 2.5, code 5)."""
 
     rerun = Names("toretry toincexec")
     """It is to be run again, as far as its limits of retries allow."""

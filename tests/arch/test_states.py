@@ -69,9 +69,9 @@ MOVES = {
     ("workqueues/ledger/events.py", "mark_partial"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/feed.py", "resolve_held"): f"ready -> lost, broken, and back; {_FILES}",
     ("workqueues/ledger/commands.py", "_UNUSED"): f"ready, partial -> failed; {_FILES}",
-    ("workqueues/ledger/commands.py", "_AGAIN"): f"failed -> ready; {_FILES}",
-    ("workqueues/ledger/commands.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
-    ("workqueues/ledger/commands.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
+    ("workqueues/ledger/reopened_inputs.py", "_AGAIN"): f"failed -> ready; {_FILES}",
+    ("workqueues/ledger/reopened_inputs.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
+    ("workqueues/ledger/reopened_inputs.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/task_changes.py", "_REVIVED"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/task_changes.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
 }

@@ -11,11 +11,12 @@ from django.db.models import F
 
 from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
-from workqueues.ledger.commands import DONE, refuse_retry, reopen, standing
+from workqueues.ledger.commands import DONE, refuse_retry, standing
 from workqueues.ledger.define import insert_dataset
 from workqueues.ledger.moves import datasets_born, move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
+from workqueues.ledger.reopened_inputs import reopen
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.datasets import written_names
 from workqueues.queries.lost_outputs import taken_over
