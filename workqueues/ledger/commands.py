@@ -28,6 +28,7 @@ from workqueues.ledger.moves import move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.reopened_inputs import changed, reopen
+from workqueues.ledger.staging import stage_no_more
 from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
@@ -80,7 +81,7 @@ def command_task(
         with transaction.atomic():
             who, told = f"user:{principal.name}", f"Task {task.id} is {row.during}."
             more: Mapping[str, Any] = {}
-            if (jobs := retry_jobs(task.id, row, changes or {}, who)) is not None:
+            if (jobs := retry_jobs(task.id, row, changes or {}, who, staged=row.has("staged", kept))) is not None:
                 task, told, more = jobs.task, jobs.told, jobs.given
             else:
                 task = command(task.id, row.name, who, kept, changes)
@@ -319,6 +320,8 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
     if again or not fed or task.old_status not in TASK.settled:
         for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
             reopen(other, more, who)
+        if COMMANDS["retry"].has("staged", task.command_comment):
+            stage_no_more(task_id, [d.id for d in datasets], who)
         if fed:
             register_datasets(written_names(task_id), writer_of(task))
         move_task(

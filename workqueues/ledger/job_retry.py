@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workqueues.ledger.changes import looked_at, store_changes
-from workqueues.ledger.task_changes import give_tries, rewritten
+from workqueues.ledger.staging import stage_no_more
+from workqueues.ledger.task_changes import give_tries, locked_inputs, rewritten
 from workqueues.models import Task
 from workqueues.rules.refine.changes import NOTHING, ParameterChange, for_the_next_reading
 from workqueues.rules.task.changes import TriesAsked
@@ -25,8 +26,9 @@ class JobRetry(NamedTuple):
     given: Mapping[str, Any]
 
 
-def retry_jobs(task_id: int, row: Command, changes: Mapping[str, Any], who: str) -> JobRetry | None:
+def retry_jobs(task_id: int, row: Command, changes: Mapping[str, Any], who: str, *, staged: bool) -> JobRetry | None:
     """Give the inputs of a live task that no job has more tries, and store what changes; None where the command is no such one.
+    `staged`: what waits to be staged from tape waits no longer.
 
     Refused(422) for changes that may not be.
     """
@@ -37,17 +39,20 @@ def retry_jobs(task_id: int, row: Command, changes: Mapping[str, Any], who: str)
     if asked.differences:
         rewritten(task, **store_changes(task, asked))
     given = give_tries(task, TriesAsked(), who).after
+    if staged:
+        given = {**given, "unstaged": stage_no_more(task.id, locked_inputs(task.id), who)}
     task.refresh_from_db()
     return JobRetry(task, " ".join([_of_files(task, given), *_of_changes(asked.differences)]), given)
 
 
 def _of_files(task: Task, given: Mapping[str, Any]) -> str:
     revived, waiting, tries = given["given_up"], given["files"], given["tries"]
-    goes_on = f"Task {task.id} goes on as it is ({task.status})"
+    goes_on, n = f"Task {task.id} goes on as it is ({task.status})", given.get("unstaged", 0)
+    tape = f"; {n} wait{'s' * (n == 1)} no longer to be staged from tape" if n else ""
     if not revived:
-        return f"{goes_on}: no input of it was given up; {waiting} that wait have {tries} tries more."
+        return f"{goes_on}: no input of it was given up; {waiting} that wait have {tries} tries more{tape}."
     again = f"{revived} input file{' that was' if revived == 1 else 's that were'} given up will have {tries} tries more"
-    also = f", and {waiting} that wait as many" if waiting else ""
+    also = f", and {waiting} that wait as many{tape}" if waiting else tape
     return f"{goes_on}, and its failed jobs are made again: {again}{also}."
 
 

@@ -167,6 +167,14 @@ KEEP = Option(
     box="keep",
     box_label="Keep priority and share",
 )
+STAGED = Option(
+    "staged",
+    default=False,
+    field_help="do not wait for files that are to be staged from tape",
+    sentence="Staged gives files that wait to be staged from tape to jobs as they are; otherwise they are waited for.",
+    box="staged",
+    box_label="Do not wait for tape",
+)
 TRANSCEND = Option(
     "transcend",
     default=False,
@@ -225,7 +233,7 @@ COMMANDS: Mapping[str, Command] = {
                 Action("retry", "Retry selected tasks"),
                 Action("retry_beyond_limits", "Retry selected tasks whatever the limits of retries", {"transcend": True}),
             ),
-            options=(SOLE, KEEP, TRANSCEND),
+            options=(SOLE, KEEP, STAGED, TRANSCEND),
             changeable=True,
             frees=True,
             alive=TASK.retried_alive,
@@ -243,7 +251,7 @@ COMMANDS: Mapping[str, Command] = {
             notice="The inputs are read again: new files are added, and those that were given up or lost are tried again.",
             confirmed=True,
             actions=(Action("incexec", "Run selected tasks again on what is new in their input"),),
-            options=(SOLE, KEEP, TRANSCEND),
+            options=(SOLE, KEEP, STAGED, TRANSCEND),
             changeable=True,
         ),
         Command(
