@@ -178,6 +178,45 @@ def test_files_of_jobs_that_had_parts_of_files_are_not_made_again_yet(queue: Com
         recover(DatasetKey("demo", "t.OUT"), in_catalogue("t.OUT")[:1], SYSTEM)
 
 
+@pytest.mark.parametrize("name", ["instantiateTmpl", "instantiateTmplSite"])
+def test_files_of_a_dataset_that_was_made_of_a_template_come_back_to_it(queue: ComputingQueue, name: str) -> None:
+    catalogue_dataset("in.data", 4)
+    old = done(queue, reading("t", "in.data", **{name: True}))
+    made = Dataset.objects.get(task=old, type="output").dataset_name
+    assert made.startswith("t.OUT.")
+    before = in_catalogue(made)
+    (task,) = recover(DatasetKey("demo", made), before[1:], SYSTEM)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert (task.status, in_catalogue(made)) == ("done", before)
+    assert used(task, before[1]) == used(old, before[1])
+    assert [len(in_catalogue(d.dataset_name)) for d in Dataset.objects.filter(task=task, type="log")] == [1]
+    (again,) = recover(DatasetKey("demo", made), before[1:], SYSTEM)
+    run_to_end(queue)
+    again.refresh_from_db()
+    assert (again.status, in_catalogue(made)) == ("done", before)
+    assert broken() == []
+
+
+def test_names_that_come_from_those_of_inputs_are_given_again(queue: ComputingQueue) -> None:
+    dataset = catalogue_dataset("in.data", 4)
+    for i, file in enumerate(dataset.files.order_by("id")):
+        CatalogueFile.objects.filter(id=file.id).update(lfn=f"in.{'ab'[i % 2]}.{i}")
+    items = reading("t", "in.data")["jobParameters"]
+    items[1] = {**items[1], "value": "--out=t.${MIDDLENAME}.OUT.${SN}.txt"}
+    named = {"addNthFieldToLFN": [2], "useFileAsSourceLFN": True, "nFilesPerJob": 1}
+    old = done(queue, reading("t", "in.data", jobParameters=items, **named))
+    before = in_catalogue("t.OUT")
+    lost = [lfn for lfn in before if ".a." in lfn]
+    assert len(lost) == 2, "two jobs of one middle name"
+    (task,) = recover(DatasetKey("demo", "t.OUT"), lost, SYSTEM)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert (task.status, in_catalogue("t.OUT")) == ("done", before)
+    assert [used(task, lfn) for lfn in lost] == [used(old, lfn) for lfn in lost]
+    assert broken() == []
+
+
 def test_files_of_paired_secondary_datasets_come_with_them(queue: ComputingQueue) -> None:
     catalogue_dataset("in.data", 4)
     catalogue_dataset("low.data", 4)

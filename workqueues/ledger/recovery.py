@@ -24,6 +24,7 @@ from workqueues.queries.lost_outputs import (
     made_by_jobs,
     made_outputs,
     recovering_tasks,
+    template_of,
 )
 from workqueues.rules.refine import DatasetKey, InputWriterFacts, read_task
 from workqueues.rules.task.recovery import cannot_recover, recovery_parameters
@@ -112,7 +113,9 @@ def _new_task(
     """Flag the files, take them out of the catalogue, and register the task that makes them again."""
     number = _number(old)
     names = [output.lfn for output in lost]
-    params = recovery_parameters(old.params.task_params, vo=key.vo, number=number, dataset=key.name, lost=names)
+    params = recovery_parameters(
+        old.params.task_params, vo=key.vo, number=number, dataset=key.name, lost=names, template=template_of(old.id, key.name)
+    )
     document = read_task(params)
     if document.problems:
         raise CannotRecover(f"files of task {old.id} cannot be made again: {document.problems[0].message}")

@@ -47,6 +47,13 @@ def made_by_jobs(task_id: int, dataset_name: str, job_ids: Collection[int]) -> l
     return [MadeOutput(i, lfn, t, j or 0, at is not None) for i, lfn, t, j, at in rows.order_by("id").values_list(*columns)]
 
 
+def template_of(task_id: int, dataset_name: str) -> str:
+    """The template of which the task made the dataset; empty where of none."""
+    made = Dataset.objects.filter(task_id=task_id, dataset_name=dataset_name, template_id__isnull=False)
+    names = Dataset.objects.filter(id__in=made.values("template_id")).values_list("dataset_name", flat=True)
+    return names.first() or ""
+
+
 def sound_outputs(vo: str, dataset_name: str) -> set[str]:
     """The files of the dataset that tasks have finished and that are not lost."""
     rows = File.objects.filter(
