@@ -81,6 +81,8 @@ MEASURE_FROM | int jobs | 5 | 0.. | facts on the brokerage 9
     What the jobs of a task need is measured once so many have finished, also where it had no scouts. 0 = only by scouts.
 MEASURE_AGAIN | int jobs | 100 | 0.. | facts on the brokerage 9
     It is measured again once so many have finished. 0 = never.
+MEASURE_PAUSE | duration | 30min | 0s..30d | facts on commands and retry 3.4
+    A task is not measured again within so long because a job of it ran out of time.
 
 # The same for one source label.
 SCOUT_SHORT_EXECTIME_<label> | duration | unset | 0s..30d | facts on gdpconfig 1.2.5
