@@ -27,6 +27,10 @@ MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | fac
     resumed; not with noAutoPause. Counted from its start on, or since somebody last resumed it.
 MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
     The same for one share or work queue. 0 = never.
+MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.7
+    The same by what its jobs used: hours x cores x power of a core of those that failed, as a part of that of all that ended.
+MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
+    The same for one share or work queue. 0 = never.
 MIN_JOBS_TO_PAUSE_<label> | int jobs | 1000 | 1.. | facts on gdpconfig 1.2.7
     Not before so many of its jobs have ended.
 MIN_REMAINING_JOBS_TO_PAUSE_<label> | int jobs | 100 | 0.. | facts on gdpconfig 1.2.7

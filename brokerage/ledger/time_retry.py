@@ -26,6 +26,7 @@ from brokerage.states import JOB
 from workqueues.models import Task
 from workqueues.rules.jobs.raised_cpu_time import CpuTime, raised_cpu_time
 
+NORMAL, SCOUT = JobKind.NORMAL.value, JobKind.SCOUT.value
 MEASURED_ONCE = 1
 """As of a task that was measured by so few jobs that it is again."""
 
@@ -37,7 +38,7 @@ _JOBS = Prepared(
         t.base_walltime::float8, coalesce(q.corepower, 0)::float8, j.core_count,
         t.cpu_efficiency::float8, s.n_events,
         EXISTS (SELECT FROM brokerage_job o WHERE o.task_id = t.id AND o.status IN ({JOB.succeeded.sql})
-            AND o.kind IN ({JobKind.NORMAL.value}, {JobKind.SCOUT.value}))
+            AND o.kind IN ({NORMAL}, {SCOUT}))
     FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_jobspec s ON s.job_id = j.id
         JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id LEFT JOIN brokerage_jobresult r ON r.job_id = j.id
     WHERE j.id = ANY($1)
