@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from broker_site.foundation.access.principal import SYSTEM
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, JobSpec
 from brokerage.queries.invariants import look
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -82,6 +82,20 @@ def test_lost_files_are_made_again_under_their_names_of_the_same_input(queue: Co
     assert set(changes) == {f"the disk broke; task {task.id} makes it again"}
     old.refresh_from_db()
     assert old.status == "done"
+
+
+def test_a_job_of_a_recovery_is_told_what_the_one_before_was(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 6)
+    number = {"type": "template", "param_type": "number", "value": "--first ${FIRSTEVENT} --most ${MAXEVENTS}"}
+    old = done(queue, reading("t", "in.data", jobParameters=[*reading("t", "in.data")["jobParameters"], number]))
+    lfn = in_catalogue("t.OUT")[2]
+    (task,) = recover(DatasetKey("demo", "t.OUT"), [lfn], SYSTEM)
+    run_to_end(queue)
+    told = [
+        JobSpec.objects.get(job_id=File.objects.get(task=each, lfn=lfn).out_job_id or 0).job_parameters for each in (old, task)
+    ]
+    assert "--first 41 --most 20" in told[0]
+    assert told[1] == told[0]
 
 
 def test_a_job_of_a_recovery_that_fails_gives_the_name_again(queue: ComputingQueue) -> None:

@@ -22,8 +22,13 @@ def recovered_files(contents: Sequence[Content], catalogued: Mapping[str, Files]
         there = [f for f in catalogued.get(name, ()) if f.lfn in jobs]
         if gone := sorted(jobs.keys() - {f.lfn for f in there}):
             raise CannotFeed(f"{gone[0]} of {name}, of which a lost file was made, is gone too")
-        files[name] = [f._replace(boundary_id=jobs[f.lfn].job_id, n_events=jobs[f.lfn].file.n_events) for f in there]
+        files[name] = [_as_before(f, jobs[f.lfn]) for f in there]
     return files
+
+
+def _as_before(file: NewFile, had: Content) -> NewFile:
+    """A file of the catalogue with the events that the job had of it, under their numbers."""
+    return file._replace(boundary_id=had.job_id, n_events=had.file.n_events, first_event=had.file.first_event)
 
 
 def recovered_records(contents: Sequence[Content], p: DatasetPlan) -> list[NewFile]:

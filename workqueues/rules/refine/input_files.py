@@ -73,6 +73,8 @@ class InputFiles:
             return files
         before, new = self.events, self._new(p, files)
         self.events = feeding.events_after(new, before)
+        if self.rules.recovery:  # events have the numbers that they had for the jobs of before
+            return new
         return feeding.numbered(new, before)
 
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
