@@ -17,9 +17,9 @@ from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import first_columns, hold_name, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Task
 from workqueues.queries.lost_outputs import (
+    Content,
     MadeOutput,
     contents,
-    cut_by_events,
     gone_inputs,
     made_by_jobs,
     made_outputs,
@@ -66,21 +66,23 @@ def _recover(key: DatasetKey, lfns: Sequence[str], by: Principal, why: str, task
         by_task[output.task_id].add(output.job_id)
     for task_id, jobs in sorted(by_task.items()):
         old = Task.objects.select_related("params").get(id=task_id)
+        had = contents(old.id, jobs)
+        beside = any(c.part for c in had) and any(c.type == "input" and not c.master for c in had)
         reason = cannot_recover(old.params.task_params) or (
-            "its jobs had parts of files (nEventsPerJob), which is not supported yet" if cut_by_events(old.id, jobs) else ""
+            "its jobs had parts of files beside files of other datasets, which is not supported yet" if beside else ""
         )
         if reason:
             raise CannotRecover(f"files of task {old.id} cannot be made again: {reason}")
-        writers = _recover_inputs(old, jobs, by, tasks, generations)
+        writers = _recover_inputs(old, had, by, tasks, generations)
         tasks.append(_new_task(old, key, made_by_jobs(old.id, key.name, jobs), writers, by, why))
 
 
 def _recover_inputs(
-    old: Task, jobs: Collection[int], by: Principal, tasks: list[Task], generations: int
+    old: Task, had: Sequence[Content], by: Principal, tasks: list[Task], generations: int
 ) -> list[InputWriterFacts]:
     """The tasks that make the inputs of these jobs again that are gone; those that do so already are waited for."""
     writers = []
-    for key, lfns in gone_inputs(contents(old.id, jobs)).items():
+    for key, lfns in gone_inputs(had).items():
         if key.vo != old.vo:
             raise CannotRecover(f"the input {lfns[0]} of {key.name} is gone too, which belongs to VO {key.vo}")
         under_way = recovering_tasks(key.vo, key.name)

@@ -6,13 +6,16 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from django.db.models import Exists, OuterRef
+
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.models import CatalogueDataset, Dataset, EventRange, File, PlannedOutput, Replica, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import NewFile
+from workqueues.rules.jobs.recovered_parts import Beginning, WantedPart
 from workqueues.rules.refine import DatasetKey, dataset_key
-from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES, TASK
+from workqueues.states import EVENT, INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES, TASK
 
 
 class MadeOutput(NamedTuple):
@@ -62,13 +65,11 @@ def sound_outputs(vo: str, dataset_name: str) -> set[str]:
     return set(rows.values_list("lfn", flat=True))
 
 
-def cut_by_events(task_id: int, job_ids: Collection[int]) -> bool:
-    """Whether one of these jobs of a task had events of files, not whole ones."""
-    return EventRange.objects.filter(task_id=task_id, job_id__in=job_ids).exists()
-
-
 class Content(NamedTuple):
-    """A file that one job had for itself, with the type of its dataset, and whether that is a master."""
+    """A file that one job had for itself, or `part` of its events, with the type of its dataset, and whether that is a master.
+
+    `part`: the first of the events, counted from 0 in the file, and the one behind the last; `file` has so many.
+    """
 
     job_id: int
     key: DatasetKey
@@ -76,22 +77,47 @@ class Content(NamedTuple):
     type: str
     master: bool
     file: NewFile
+    part: tuple[int, int] | None = None
+
+    @property
+    def beginning(self) -> Beginning:
+        """By what a job is known whose first input this is."""
+        return self.file.lfn, self.part[0] if self.part else 0
+
+
+_FILE = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr", "first_event")
 
 
 def contents(task_id: int, job_ids: Collection[int]) -> list[Content]:
-    """What these finished jobs of a task had for themselves, records and seeds included, in the order of its use."""
+    """What these finished jobs of a task had for themselves, records and seeds included, in the order of its use: whole files,
+    then parts of files.
+    """
     tracked = {
         d.id: d
         for d in Dataset.objects.filter(task_id=task_id, type__in=INPUT_TYPES)
         if d.type == "random_seed" or d.master_id is None or read_attributes(d.attributes).tracked
     }
-    columns = ("lfn", "fsize", "checksum", "guid", "n_events", "boundary_id", "lumi_block_nr", "first_event")
     rows = File.objects.filter(dataset_id__in=tracked, task_id=task_id, job_id__in=job_ids, status="finished")
+    whole = rows.exclude(Exists(EventRange.objects.filter(file_id=OuterRef("id"))))
+    done = EventRange.objects.filter(task_id=task_id, job_id__in=job_ids, status__in=EVENT.processed, dataset_id__in=tracked)
+    spans = ("def_min_event_id", "def_max_event_id", *(f"file__{name}" for name in _FILE))
     return [
-        Content(job_id, dataset_key(d.vo, d.dataset_name, d.data_vo), d.dataset_name, d.type, d.master_id is None, NewFile(*file))
-        for job_id, dataset_id, *file in rows.order_by("id").values_list("job_id", "dataset_id", *columns)
-        for d in [tracked[dataset_id]]
+        *(
+            _content(tracked[dataset_id], job_id, NewFile(*file))
+            for job_id, dataset_id, *file in whole.order_by("id").values_list("job_id", "dataset_id", *_FILE)
+        ),
+        *(
+            _content(tracked[dataset_id], job_id, NewFile(*file)._replace(n_events=last + 1 - first), (first, last + 1))
+            for job_id, dataset_id, first, last, *file in done.order_by("file_id", "def_min_event_id").values_list(
+                "job_id", "dataset_id", *spans
+            )
+        ),
     ]
+
+
+def _content(d: Dataset, job_id: int, file: NewFile, part: tuple[int, int] | None = None) -> Content:
+    key = dataset_key(d.vo, d.dataset_name, d.data_vo)
+    return Content(job_id, key, d.dataset_name, d.type, d.master_id is None, file, part)
 
 
 def gone_inputs(files: Sequence[Content]) -> dict[DatasetKey, list[str]]:
@@ -153,10 +179,10 @@ def taken_over(task: Task) -> str:
 
 
 class Recovery(NamedTuple):
-    """What a task makes again: contents of the old jobs, and by the first master file of each the names that it gives."""
+    """What a task makes again: contents of the old jobs, and by where each begins the names that it gives."""
 
     contents: Sequence[Content]
-    names: Mapping[str, Sequence[str]]
+    names: Mapping[Beginning, Sequence[str]]
 
 
 def recovery_of(task: Task) -> Recovery:
@@ -168,7 +194,7 @@ def recovery_of(task: Task) -> Recovery:
     )
     newest = {lfn: (task_id, job or 0) for lfn, task_id, job in rows.order_by("id").values_list("lfn", "task_id", "out_job_id")}
     files: list[Content] = []
-    names: dict[str, list[str]] = {}
+    names: dict[Beginning, list[str]] = {}
     for old_id in sorted({task_id for task_id, _ in newest.values()}):
         jobs = {job for task_id, job in newest.values() if task_id == old_id}
         found = contents(old_id, jobs)
@@ -176,5 +202,14 @@ def recovery_of(task: Task) -> Recovery:
         for output in made_by_jobs(old_id, dataset, jobs):
             made[output.job_id].append(output.lfn)
         files += found
-        names |= {c.file.lfn: made[c.job_id] for c in found if c.master and c.type in MASTER_TYPES}
+        names |= {c.beginning: made[c.job_id] for c in found if c.master and c.type in MASTER_TYPES}
     return Recovery(files, names)
+
+
+def wanted_parts(task: Task) -> dict[str, list[WantedPart]]:
+    """The parts of files of which a task with lostFiles makes them again, by name of the file."""
+    parts: dict[str, list[WantedPart]] = defaultdict(list)
+    for position, content in enumerate(recovery_of(task).contents):
+        if content.part:
+            parts[content.file.lfn].append(WantedPart(content.job_id, position, *content.part))
+    return parts

@@ -80,7 +80,8 @@ class InputFiles:
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
         """The part of the dataset that the task asked for, in the order of its use, with the events that count."""
         known = self.known.get(p.name, ())
-        files = self._new(p, feeding.counted(self.catalogued.pop(p.name), p.events_per_file, p.real_events))
+        every = self.catalogued.pop(p.name)  # of a recovery with the events that jobs had
+        files = self._new(p, every if self.rules.recovery else feeding.counted(every, p.events_per_file, p.real_events))
         if self.rules.fields_of_file:
             self._check_names(files)
         if self.rules.fields_of_file and not self.rules.recovery:  # there a boundary is a job of before, which kept to one name
