@@ -17,12 +17,14 @@ from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import first_columns, hold_name, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Task
 from workqueues.queries.lost_outputs import (
+    BESIDE,
     Content,
     MadeOutput,
     contents,
     gone_inputs,
     made_by_jobs,
     made_outputs,
+    parts_beside_files,
     recovering_tasks,
     template_of,
 )
@@ -67,10 +69,7 @@ def _recover(key: DatasetKey, lfns: Sequence[str], by: Principal, why: str, task
     for task_id, jobs in sorted(by_task.items()):
         old = Task.objects.select_related("params").get(id=task_id)
         had = contents(old.id, jobs)
-        beside = any(c.part for c in had) and any(c.type == "input" and not c.master for c in had)
-        reason = cannot_recover(old.params.task_params) or (
-            "its jobs had parts of files beside files of other datasets, which is not supported yet" if beside else ""
-        )
+        reason = cannot_recover(old.params.task_params) or (f"its jobs {BESIDE}" if parts_beside_files(had) else "")
         if reason:
             raise CannotRecover(f"files of task {old.id} cannot be made again: {reason}")
         writers = _recover_inputs(old, had, by, tasks, generations)

@@ -120,6 +120,11 @@ def _content(d: Dataset, job_id: int, file: NewFile, part: tuple[int, int] | Non
     return Content(job_id, key, d.dataset_name, d.type, d.master_id is None, file, part)
 
 
+def parts_beside_files(had: Sequence[Content]) -> bool:
+    """Whether jobs had parts of files beside files of other datasets that are used once."""
+    return any(c.part for c in had) and any(c.type == "input" and not c.master for c in had)
+
+
 def gone_inputs(files: Sequence[Content]) -> dict[DatasetKey, list[str]]:
     """Those of these files that the catalogue does not have any more, or has no copy of, by dataset."""
     wanted: dict[DatasetKey, list[str]] = defaultdict(list)
@@ -147,16 +152,25 @@ def recovering_tasks(vo: str, dataset_name: str, but: int = 0) -> dict[str, Task
     return {lfn: task for task in again for lfn in task.params.task_params["lostFiles"]}
 
 
+BESIDE = "had parts of files beside files of other datasets, which is not supported yet"
+
+
 def check_lost(vo: str, dataset_name: str, lfns: Sequence[str]) -> Iterator[Problem]:
     """What is wrong with files that a task is to make again: those that are not known to be lost, or that another one makes."""
     if not (dataset_name and lfns):
         return
     made, under_way = made_outputs(vo, dataset_name, lfns), recovering_tasks(vo, dataset_name)
+    jobs: dict[int, set[int]] = defaultdict(set)
+    for output in made.values():
+        jobs[output.task_id].add(output.job_id)
+    beside = {task_id for task_id, of_task in jobs.items() if parts_beside_files(contents(task_id, of_task))}
     for i, lfn in enumerate(lfns):
         if lfn not in made or not made[lfn].lost:
             yield problem(f"lostFiles[{i}]", "lost", f"{lfn[:255]} is no file of {dataset_name} that is known to be lost")
         elif lfn in under_way:
             yield problem(f"lostFiles[{i}]", "unique", f"task {under_way[lfn].id} makes {lfn} again already")
+        elif made[lfn].task_id in beside:
+            yield problem(f"lostFiles[{i}]", "not_supported_yet", f"the job that made {lfn[:255]} {BESIDE}")
 
 
 def taken_over(task: Task) -> str:
