@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from workqueues.states import TASK_SENTENCES
+from workqueues.rules.task.state_sentences import TASK_SENTENCES
 
 
 class Word(NamedTuple):

@@ -27,6 +27,10 @@ MAX_JOB_FAILURE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | fac
     resumed; not with noAutoPause. Counted from its start on, or since somebody last resumed it.
 MAX_JOB_FAILURE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
     The same for one share or work queue. 0 = never.
+MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<label> | float | unset | 0..1 zero_is_unset | facts on gdpconfig 1.2.7
+    The same by what its jobs used: hours x cores x power of a core of those that failed, as a part of that of all that ended.
+MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_<label>_<queue> | float | unset | 0..1 | facts on gdpconfig 1.2.7
+    The same for one share or work queue. 0 = never.
 MIN_JOBS_TO_PAUSE_<label> | int jobs | 1000 | 1.. | facts on gdpconfig 1.2.7
     Not before so many of its jobs have ended.
 MIN_REMAINING_JOBS_TO_PAUSE_<label> | int jobs | 100 | 0.. | facts on gdpconfig 1.2.7
@@ -81,6 +85,8 @@ MEASURE_FROM | int jobs | 5 | 0.. | facts on the brokerage 9
     What the jobs of a task need is measured once so many have finished, also where it had no scouts. 0 = only by scouts.
 MEASURE_AGAIN | int jobs | 100 | 0.. | facts on the brokerage 9
     It is measured again once so many have finished. 0 = never.
+MEASURE_PAUSE | duration | 30min | 0s..30d | facts on commands and retry 3.4
+    A task is not measured again within so long because a job of it ran out of time.
 
 # The same for one source label.
 SCOUT_SHORT_EXECTIME_<label> | duration | unset | 0s..30d | facts on gdpconfig 1.2.5

@@ -19,7 +19,7 @@ from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.models import Task, TaskThrottle
 from workqueues.queries.units import Units
 from workqueues.rules.jobs.activity import PRODUCTION_LABELS
-from workqueues.rules.task.failing import CAUSE, failing, limited
+from workqueues.rules.task.failing import CAUSE, WORK, failing, limited
 
 MOST_TASKS, MOST_JOBS = 50, 2000
 """So many tasks are stopped in a run, and after so many jobs no further task's are closed; the next run comes at once."""
@@ -43,7 +43,8 @@ def throttle_failing(run: Run) -> int:
     causes = []
     if least:
         units = Units.load()
-        found = ended_jobs(list(least), min(least.values()))
+        by_work = [label for label in least if any(limited(label, config, WORK) for config in configs)]
+        found = ended_jobs(list(least), min(least.values()), by_work)
         causes = [Cause(task.task_id, CAUSE, why) for task in found if (why := _failing(task, units))][:MOST_TASKS]
     over = list(TaskThrottle.objects.filter(cause=CAUSE).exclude(task__status="throttled").values_list("task_id", flat=True))
     return throttle_while(causes, over, CAUSE, run.who) if causes or over else 0
@@ -51,8 +52,7 @@ def throttle_failing(run: Run) -> int:
 
 def _failing(task: EndedJobs, units: Units) -> str:
     share = task.share if units.model(task.vo) == "global" else task.queue
-    numbers = (task.finished, task.failed, task.open_files, task.done_files)
-    return failing(task.label, share, *numbers, gdpconfig.component("watchdog", vo=task.vo))
+    return failing(task.label, share, task.ended, task.open_files, task.done_files, gdpconfig.component("watchdog", vo=task.vo))
 
 
 def rebroker_idle(run: Run) -> int:

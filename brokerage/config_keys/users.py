@@ -14,6 +14,8 @@ CAP_TASKS_THROTTLE | float | 0.95 | 0..1 | facts on users 7
     Tasks of a user make no more jobs from this part of his cap on, by what runs, or of twice the cap, by what waits.
 CAP_TASKS_RELEASE | float | 0.85 | 0..1 | facts on users 7
     They go on below this part of both.
+CAP_LOOK | duration | 5s | 50ms..1h | facts on users 7
+    While jobs or tasks of somebody are held back for a cap, it is looked so often whether there is room again.
 
 [task_withholder]
 LIMIT_PRIORITY_<label> | int | unset | | facts on gdpconfig 1.2.7

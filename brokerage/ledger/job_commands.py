@@ -23,7 +23,8 @@ from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.states import JOB
 from workqueues.ledger.task_changes import opened, revive_files
 from workqueues.models import Task
-from workqueues.rules.task.changes import CHANGES, MORE_TRIES
+from workqueues.rules.task.changes import CHANGES
+from workqueues.rules.task.commands import MORE_TRIES
 
 KILL, RETRY = "job:kill", "job:retry"
 ATTEMPTS = 3

@@ -17,9 +17,11 @@ from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger.ending_jobs import EndingJob
 from brokerage.ledger.memory_retry import MemoryFailure, ask_for_more_memory
 from brokerage.ledger.reduced_input import InputFailure, ask_for_less_input
+from brokerage.ledger.time_retry import ask_for_more_time
 from brokerage.models import RetryRule
 from brokerage.rules.dispatch.retry_rules import (
     ACTIONS,
+    INCREASE_CPUTIME,
     INCREASE_MEMORY,
     LIMIT_RETRY,
     NO_RETRY,
@@ -117,12 +119,14 @@ def carry_out(found: Followings) -> None:
     )
     reducing = {id_: each for id_, each in found.items() if each.held.action(REDUCE_INPUT)}
     less = ask_for_less_input([InputFailure(id_, each.attempt_nr) for id_, each in reducing.items()])
-    told = {id_: [*_told(each.held, memory.get(id_, ""), less.get(id_, ""))] for id_, each in found.items()}
+    time = ask_for_more_time([id_ for id_, each in found.items() if each.held.action(INCREASE_CPUTIME)])
+    words = {INCREASE_MEMORY: memory, REDUCE_INPUT: less, INCREASE_CPUTIME: time}
+    told = {id_: _told(each.held, {name: said.get(id_, "") for name, said in words.items()}) for id_, each in found.items()}
     _TELL.run(list(told), [json.dumps(lines) for lines in told.values()])
 
 
-def _told(held: Chosen, memory: str, less: str) -> Sequence[dict[str, Any]]:
-    words = {INCREASE_MEMORY: memory, REDUCE_INPUT: less, NOT_COUNTED: "a try of its files, but no failure"}
+def _told(held: Chosen, said: Mapping[str, str]) -> Sequence[dict[str, Any]]:
+    words = {**said, NOT_COUNTED: "a try of its files, but no failure"}
     done = [(rule, words.get(rule.action) or _limit_told(rule)) for rule in held.rules]
     idle = [(rule, f"{ACTIONS[rule.action]}, if the rule were active: nothing was done") for rule in held.idle]
     return [{"rule": rule.name, "action": rule.action if rule.active else "", "told": text} for rule, text in [*done, *idle]]

@@ -17,7 +17,8 @@ from brokerage.rules.decision.policy_choice import generator_chosen
 from brokerage.rules.placement.usable_input import UsableInput, columns_of, cuts_events
 from brokerage.states import INPUT_MISSING, PILOT_CLOSED, STORAGE_DOWN
 from workqueues.models import Dataset, File, Task, TaskParams
-from workqueues.queries.ranges import free_pieces
+from workqueues.queries.lost_outputs import wanted_parts
+from workqueues.queries.ranges import free_pieces, parts_made_again
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.event_ranges import InputFile
 from workqueues.rules.jobs.split_rule import parse
@@ -42,9 +43,14 @@ def usable_input(
     taken = len(files) if taken is None else taken
     more_come = dataset.state == MUTABLE and rules.respect_split_rule
     complete = apart or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and not more_come)
-    pieces = free_pieces(files) if cuts_events(dataset.type, rules) else None
-    columns = columns_of(files, pieces, complete=complete, named=not generation.standard)
-    return UsableInput(dataset, rules, max_files_of(task), files, pieces or (), columns, generation)
+    jobs: list[int | None] | None = None
+    if rules.recovery and dataset.type == "input" and (wanted := wanted_parts(task)):
+        parts = parts_made_again(files, wanted)
+        pieces, jobs = [part.piece for part in parts], [part.job_id for part in parts]
+    else:
+        pieces = free_pieces(files) if cuts_events(dataset.type, rules) else []
+    columns = columns_of(files, pieces or None, complete=complete, named=not generation.standard, boundaries=jobs)
+    return UsableInput(dataset, rules, max_files_of(task), files, pieces, columns, generation)
 
 
 def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:

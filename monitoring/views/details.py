@@ -97,7 +97,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "commands": [
             command
             for command in COMMANDS.values()
-            if command.suits(row.status, quarantined=row.quarantined_at is not None)
+            if command.suits(row.status, label=row.prod_source_label, quarantined=row.quarantined_at is not None)
             and may(visitor, command.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
     }

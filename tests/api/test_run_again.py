@@ -9,9 +9,11 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.gdpconfig import set_override
 from tests.api.people import Person, faults, person
-from tests.builders import parameters
-from workqueues.models import Task, TaskChange
+from tests.builders import catalogue_dataset, grid, parameters, reading
+from tests.flow.steps import run_agents
+from workqueues.models import Dataset, File, Task, TaskChange
 
 pytestmark = pytest.mark.django_db
 
@@ -114,6 +116,78 @@ def test_a_submission_of_the_same_unique_name_runs_an_ended_analysis_again(ada: 
     assert Task.objects.get(id=task_id).epoch == epoch, "the key gives the command once"
     assert faults(ada.submit(parameters("one", uniqueTaskName=True, nEvents=90))) == {("uniqueTaskName", "unique")}
     assert Task.objects.count() == 1
+
+
+def running(ada: Person, state: str = "running", **more: Any) -> int:
+    """A task of ada with a name that must be the only one, which runs; its one input was given up."""
+    grid()
+    catalogue_dataset("in.data", 3)
+    task_id = int(ada.submit(reading("one", "in.data", uniqueTaskName=True, **more)).json()["id"])
+    run_agents(1, ("refine", "feed"))
+    dataset = Dataset.objects.get(task_id=task_id, type="input")
+    for status in ("picked", "running", "failed"):
+        File.objects.filter(dataset=dataset, lfn="in.data.000000").update(status=status, attempt_nr=3)
+    Dataset.objects.filter(id=dataset.id).update(n_files_used=1, n_files_failed=1)
+    if state == "pending":
+        Task.objects.filter(id=task_id).update(status="running", old_status="running")
+    Task.objects.filter(id=task_id).update(status=state)
+    return task_id
+
+
+@pytest.mark.parametrize("state", ["running", "scouting", "pending"])
+def test_a_retry_of_an_analysis_that_runs_is_one_of_its_jobs_and_says_so(ada: Person, state: str) -> None:
+    task_id = running(ada, state)
+    answer = ada.post(f"tasks/{task_id}/retry/", {"changes": {"nFilesPerJob": 1, "nFiles": 9}, "comment": "more"})
+    assert (answer.status_code, answer.json()["status"]) == (202, state)
+    assert answer.json()["detail"] == (
+        f"Task {task_id} goes on as it is ({state}), and its failed jobs are made again: 1 input file that was given up will "
+        "have 5 tries more, and 2 that wait as many. For jobs that are made from now on: nFilesPerJob 1 (was 2). "
+        "Kept for when its inputs are read again, as by incexec: nFiles 9."
+    )
+    assert set(File.objects.filter(task_id=task_id, type="input").values_list("status", "attempt_nr", "max_attempt")) == {
+        ("ready", 3, 8), ("ready", 0, 8)
+    }  # fmt: skip
+    task = Task.objects.get(id=task_id)
+    assert (task.attempt_nr, "NF=1" in task.split_rule, stored(task_id)["nFiles"]) == (0, True, 9)
+    row = Audit.objects.get(act="task.retry")
+    assert row.after is not None
+    assert (row.after["given_up"], row.after["parameters"]) == (1, {"nFilesPerJob": 1, "nFiles": 9})
+
+
+def test_a_retry_of_jobs_keeps_to_its_bounds(ada: Person, petra: Person) -> None:
+    task_id = running(ada)
+    assert faults(ada.post(f"tasks/{task_id}/retry/", {"changes": {"nEventsPerJob": 5}})) == {
+        ("changes.nEventsPerJob", "unchangeable")
+    }
+    set_override("retry_task", "JOB_MAX_ATTEMPT_user", 3, who="test", why="test")
+    assert "the limit is 3 (JOB_MAX_ATTEMPT_user)" in ada.post(f"tasks/{task_id}/retry/").json()["detail"]
+    assert File.objects.filter(task_id=task_id, status="failed").count() == 1
+    managed = petra.submit(parameters("two", prodSourceLabel="test", userName=None)).json()["id"]
+    for status in ("defined", "ready", "running"):
+        Task.objects.filter(id=managed).update(status=status)
+    answer = petra.post(f"tasks/{managed}/retry/")
+    assert answer.status_code == 409
+    assert "exhausted; of tasks of analysis also in running, scouting, pending." in answer.json()["detail"]
+
+
+def test_a_submission_of_the_same_unique_name_retries_the_jobs_of_one_that_runs(ada: Person) -> None:
+    task_id = running(ada)
+    body = reading("one", "in.data", uniqueTaskName=True, ramCount=900)
+    answer = ada.submit(body, key="again")
+    assert (answer.status_code, answer.json()["id"], answer.json()["status"]) == (200, task_id, "running")
+    assert "its failed jobs are made again: 1 input file" in answer.json()["detail"]
+    assert (Task.objects.get(id=task_id).ram_count, stored(task_id)) == (900, body)
+    repeated = ada.submit(body, key="again")
+    assert (repeated.status_code, "detail" in repeated.json()) == (200, False)
+    assert set(File.objects.filter(task_id=task_id, type="input").values_list("max_attempt", flat=True)) == {8}, "once"
+
+
+def test_the_page_of_an_analysis_that_runs_retries_its_jobs(ada: Person) -> None:
+    task_id, client = running(ada), browser("ada")
+    assert f"/tasks/{task_id}/command/retry/" in client.get(f"/tasks/{task_id}/").text
+    answer = client.post(f"/tasks/{task_id}/command/retry/")
+    assert "its failed jobs are made again" in client.get(answer["Location"]).text
+    assert Task.objects.get(id=task_id).status == "running"
 
 
 def test_a_parameter_that_the_new_body_leaves_out_is_taken_away(ada: Person) -> None:

@@ -69,7 +69,7 @@ MOVES = {
     ("workqueues/ledger/events.py", "mark_partial"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/feed.py", "resolve_held"): f"ready -> lost, broken, and back; {_FILES}",
     ("workqueues/ledger/commands.py", "_UNUSED"): f"ready, partial -> failed; {_FILES}",
-    ("workqueues/ledger/commands.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
+    ("workqueues/ledger/reopened_inputs.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
     ("workqueues/ledger/more_tries.py", "_REVIVED"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/more_tries.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, JobResult
 from brokerage.queries.task_status import task_status
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.explain.task_status_text import headline, reasons
@@ -108,6 +110,22 @@ def test_a_share_or_work_queue_may_have_a_limit_of_its_own(queue: ComputingQueue
     key("MAX_JOB_FAILURE_RATE_TO_PAUSE_managed_default", 0.6)
     run_agents(1, ["watch"])
     assert Task.objects.get().status == "throttled"
+
+
+def test_what_the_jobs_used_may_count_instead(queue: ComputingQueue) -> None:
+    key("MAX_JOB_FAILURE_RATE_TO_PAUSE_managed", 0)
+    key("MAX_FAILED_HEP_SCORE_RATE_TO_PAUSE_managed", 0.7)
+    made = task(queue, good=8, bad=2)
+    assert made.status == "running"
+    now = timezone.now()
+    JobResult.objects.update(start_time=now - timedelta(hours=1), end_time=now)
+    JobResult.objects.filter(job__status="failed").update(start_time=now - timedelta(hours=12))
+    run_agents(1, ["watch"])
+    made.refresh_from_db()
+    assert made.status == "throttled"
+    assert made.error_dialog == (
+        "75 % of the HEP score of its latest 10 jobs went to failed ones, 70 % or more are too many; look at it, then resume it"
+    )
 
 
 def test_without_a_limit_nothing_rests() -> None:

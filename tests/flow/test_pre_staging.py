@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import F
 
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.kernel.clock import now
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove
@@ -16,13 +17,14 @@ from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import reasons
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs
-from workqueues.ledger.commands import command
-from workqueues.models import CatalogueFile, File, Replica, Task
+from workqueues.ledger.commands import command, command_task
+from workqueues.models import CatalogueFile, File, FileChange, Replica, Task
+from workqueues.rules.task.commands import COMMANDS
 
 pytestmark = pytest.mark.django_db
 
 
-def on_tape(**more: bool) -> Task:
+def on_tape(**more: bool | str) -> Task:
     """A task of two jobs of one file each: one is on disk at ALPHA, the other on tape there only."""
     grid("ALPHA")
     StorageEndpoint.objects.create(name="ALPHA_TAPE", site=Site.objects.get(), is_tape=True)
@@ -106,3 +108,22 @@ def test_a_task_that_is_killed_wants_nothing_staged_any_more() -> None:
     run_agents(2)
     task.refresh_from_db()
     assert (task.status, TransferWish.objects.filter(closed_at=None).count()) == ("aborted", 0)
+
+
+@pytest.mark.parametrize("name", ["retry", "incexec", "alive"])
+def test_who_runs_a_task_again_need_not_wait_for_tape(name: str) -> None:
+    task = on_tape(inputPreStaging=True, prodSourceLabel="user")
+    run_agents(3)
+    on_its_way = ["", "staged from tape before it is used: on its way to ALPHA_DISK"]
+    assert held() == on_its_way
+    row = COMMANDS[name if name != "alive" else "retry"]
+    ada = Principal("user", "ada", roles={"demo": frozenset({"submitter"})})
+    if name != "alive":
+        command(task.id, "kill", "user:ada", "")
+        run_agents()
+        assert held() == on_its_way
+    told = command_task(ada, Task.objects.get(id=task.id), row, "now", {"staged": True}).told
+    assert ("1 waits no longer to be staged from tape." in told) == (name == "alive")
+    run_agents(3, ("command", "refine", "feed", "stage"))
+    assert held() == ["", ""]
+    assert FileChange.objects.filter(why="run again without being staged").count() == 1

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from broker_site.foundation.access.principal import SYSTEM
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, JobSpec
 from brokerage.queries.invariants import look
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.commands import command
 from workqueues.ledger.recovery import CannotRecover, recover
-from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, FileChange, Replica, Task
+from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, EventRange, File, FileChange, Replica, Task
 from workqueues.rules.refine import DatasetKey
 from workqueues.states import TASK
 
@@ -56,6 +56,16 @@ def used(task: Task, lfn: str) -> set[str]:
     return set(File.objects.filter(task=task, job_id=job, type="input").values_list("lfn", flat=True))
 
 
+def maker(task: Task, lfn: str) -> int:
+    """The job that made the file."""
+    return File.objects.get(task=task, lfn=lfn, status="finished", out_job_id__isnull=False).out_job_id or 0
+
+
+def parameters_of(task: Task, lfn: str) -> str:
+    """What the job that made the file was told."""
+    return JobSpec.objects.get(job_id=maker(task, lfn)).job_parameters
+
+
 def lose(name: str, *lfns: str) -> None:
     """Their copies are gone, and the catalogue knows it."""
     Replica.objects.filter(file__dataset__name=name, file__lfn__in=lfns).delete()
@@ -82,6 +92,18 @@ def test_lost_files_are_made_again_under_their_names_of_the_same_input(queue: Co
     assert set(changes) == {f"the disk broke; task {task.id} makes it again"}
     old.refresh_from_db()
     assert old.status == "done"
+
+
+def test_a_job_of_a_recovery_is_told_what_the_one_before_was(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 6)
+    number = {"type": "template", "param_type": "number", "value": "--first ${FIRSTEVENT} --most ${MAXEVENTS}"}
+    old = done(queue, reading("t", "in.data", jobParameters=[*reading("t", "in.data")["jobParameters"], number]))
+    lfn = in_catalogue("t.OUT")[2]
+    (task,) = recover(DatasetKey("demo", "t.OUT"), [lfn], SYSTEM)
+    run_to_end(queue)
+    told = [parameters_of(each, lfn) for each in (old, task)]
+    assert "--first 41 --most 20" in told[0]
+    assert told[1] == told[0]
 
 
 def test_a_job_of_a_recovery_that_fails_gives_the_name_again(queue: ComputingQueue) -> None:
@@ -171,11 +193,95 @@ def test_a_file_is_made_again_once_and_once_more_when_it_is_lost_again(queue: Co
     assert used(second, before[0]) == used(old, before[0])
 
 
-def test_files_of_jobs_that_had_parts_of_files_are_not_made_again_yet(queue: ComputingQueue) -> None:
+PARTS = {"type": "template", "param_type": "number", "value": "--of ${SKIPEVENTS} ${MAXEVENTS} ${FIRSTEVENT}"}
+
+
+def cut_task(**more: Any) -> dict[str, Any]:
+    """Jobs of four events each, also across the ends of files."""
+    items = [*reading("t", "in.data")["jobParameters"], PARTS]
+    return reading("t", "in.data", nFilesPerJob=None, nEventsPerJob=4, jobParameters=items, **more)
+
+
+def ranges(task: Task, lfn: str) -> list[tuple[str, int | None, int | None]]:
+    """The events of which the job made the file."""
+    done = EventRange.objects.filter(job_id=maker(task, lfn), status="done").order_by("file_id", "def_min_event_id")
+    return list(done.values_list("file__lfn", "def_min_event_id", "def_max_event_id"))
+
+
+def test_files_of_jobs_that_had_parts_of_files_are_made_of_just_these(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 3)
+    old = done(queue, cut_task())
+    before = in_catalogue("t.OUT")
+    lost = [before[1], before[2], before[4]]
+    assert [len(ranges(old, lfn)) for lfn in lost] == [1, 2, 1], "one goes across the end of a file"
+    told = {lfn: parameters_of(old, lfn) for lfn in lost}
+    (first,) = recover(DatasetKey("demo", "t.OUT"), lost, SYSTEM)
+    run_agents(2)
+    assert Job.objects.filter(task_id=first.id).count() == 3
+    end(take(queue), BAD)
+    assert broken() == []
+    run_to_end(queue)
+    first.refresh_from_db()
+    assert (first.status, in_catalogue("t.OUT")) == ("done", before)
+    (second,) = recover(DatasetKey("demo", "t.OUT"), lost[1:2], SYSTEM)
+    run_to_end(queue)
+    second.refresh_from_db()
+    assert (second.status, in_catalogue("t.OUT")) == ("done", before)
+    for task, lfns in ((first, lost), (second, lost[1:2])):
+        assert [ranges(task, lfn) for lfn in lfns] == [ranges(old, lfn) for lfn in lfns]
+        assert {lfn: parameters_of(task, lfn) for lfn in lfns} == {lfn: told[lfn] for lfn in lfns}
+    assert broken() == []
+
+
+def test_parts_of_files_beside_files_of_other_datasets_are_refused(queue: ComputingQueue) -> None:
     catalogue_dataset("in.data", 1)
-    done(queue, reading("t", "in.data", nFilesPerJob=None, nEventsPerJob=5))
-    with pytest.raises(CannotRecover, match="parts of files"):
+    catalogue_dataset("low.data", 3)
+    params = cut_task()
+    params["jobParameters"].insert(
+        1, {"type": "template", "param_type": "input", "dataset": "low.data", "value": "--low ${LOW/L}"}
+    )
+    done(queue, params)
+    with pytest.raises(CannotRecover, match="parts of files beside files of other datasets"):
         recover(DatasetKey("demo", "t.OUT"), in_catalogue("t.OUT")[:1], SYSTEM)
+
+
+@pytest.mark.parametrize("name", ["instantiateTmpl", "instantiateTmplSite"])
+def test_files_of_a_dataset_that_was_made_of_a_template_come_back_to_it(queue: ComputingQueue, name: str) -> None:
+    catalogue_dataset("in.data", 4)
+    old = done(queue, reading("t", "in.data", **{name: True}))
+    made = Dataset.objects.get(task=old, type="output").dataset_name
+    assert made.startswith("t.OUT.")
+    before = in_catalogue(made)
+    (task,) = recover(DatasetKey("demo", made), before[1:], SYSTEM)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert (task.status, in_catalogue(made)) == ("done", before)
+    assert used(task, before[1]) == used(old, before[1])
+    assert [len(in_catalogue(d.dataset_name)) for d in Dataset.objects.filter(task=task, type="log")] == [1]
+    (again,) = recover(DatasetKey("demo", made), before[1:], SYSTEM)
+    run_to_end(queue)
+    again.refresh_from_db()
+    assert (again.status, in_catalogue(made)) == ("done", before)
+    assert broken() == []
+
+
+def test_names_that_come_from_those_of_inputs_are_given_again(queue: ComputingQueue) -> None:
+    dataset = catalogue_dataset("in.data", 4)
+    for i, file in enumerate(dataset.files.order_by("id")):
+        CatalogueFile.objects.filter(id=file.id).update(lfn=f"in.{'ab'[i % 2]}.{i}")
+    items = reading("t", "in.data")["jobParameters"]
+    items[1] = {**items[1], "value": "--out=t.${MIDDLENAME}.OUT.${SN}.txt"}
+    named = {"addNthFieldToLFN": [2], "useFileAsSourceLFN": True, "nFilesPerJob": 1}
+    old = done(queue, reading("t", "in.data", jobParameters=items, **named))
+    before = in_catalogue("t.OUT")
+    lost = [lfn for lfn in before if ".a." in lfn]
+    assert len(lost) == 2, "two jobs of one middle name"
+    (task,) = recover(DatasetKey("demo", "t.OUT"), lost, SYSTEM)
+    run_to_end(queue)
+    task.refresh_from_db()
+    assert (task.status, in_catalogue("t.OUT")) == ("done", before)
+    assert [used(task, lfn) for lfn in lost] == [used(old, lfn) for lfn in lost]
+    assert broken() == []
 
 
 def test_files_of_paired_secondary_datasets_come_with_them(queue: ComputingQueue) -> None:

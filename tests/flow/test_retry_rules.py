@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.models import Audit
+from brokerage.ledger.lease import Lease
 from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.models import ComputingQueue, JobResult, JobSpec, RetryRule
 from brokerage.queries.invariants import look
@@ -196,6 +200,49 @@ def test_less_input_for_the_next_jobs_of_a_task(django_capture_on_commit_callbac
                 end(job, BAD)
             assert told(job.job_id) == [("too much", line)]
             run_agents()
+
+
+def out_of_time(job: Lease) -> None:
+    """The job fails after it ran for an hour beyond the base time of ten minutes."""
+    now = timezone.now() - timedelta(minutes=5)
+    JobSpec.objects.filter(job_id=job.job_id).update(created_at=now - timedelta(hours=2))
+    end(job, replace(BAD, exit_code=137, start_time=now - timedelta(minutes=70), end_time=now))
+
+
+def test_more_time_by_the_job_that_ran_out_of_it_while_none_has_finished(django_capture_on_commit_callbacks: Any) -> None:
+    task, queue = task_of(3, cpuTime=2000, cpuTimeUnit="HS06sPerEvent", cpuEfficiency=90)
+    rule("slow", "increase_cputime")
+    job = take(queue)
+    with django_capture_on_commit_callbacks(execute=True):
+        out_of_time(job)
+    assert told(job.job_id) == [("slow", "6600 HS06sPerEvent for the next jobs of its task")]
+    task.refresh_from_db()
+    assert (round(task.cpu_time or 0), task.cpu_time_unit) == (3600 * 10 * 1.1 / 0.9 / 10 * 1.5, "HS06sPerEvent")
+    assert Audit.objects.get(act="task.cputime").reason == f"job {job.job_id} ran out of time"
+    Task.objects.update(cpu_time=7000)
+    job = take(queue)
+    with django_capture_on_commit_callbacks(execute=True):
+        out_of_time(job)
+    assert told(job.job_id) == [("slow", "its task asks for as much time already")]
+
+
+def test_once_jobs_have_finished_they_are_measured_again(django_capture_on_commit_callbacks: Any) -> None:
+    task, queue = task_of(3)
+    end(take(queue))
+    rule("slow", "increase_cputime")
+    rule("again", "limit_retry", component="payload", error_code="137", max_attempt=2)
+    Task.objects.update(n_measured=200, assessment_time=timezone.now())
+    for n, ago in ((200, 0), (1, 31)):
+        Task.objects.update(assessment_time=timezone.now() - timedelta(minutes=ago))
+        job = take(queue)
+        with django_capture_on_commit_callbacks(execute=True):
+            out_of_time(job)
+        assert told(job.job_id) == [
+            ("slow", "what the jobs of its task need is measured again, by those that have finished"),
+            ("again", "its files are tried 2 times at most"),
+        ]
+        task.refresh_from_db()
+        assert (task.n_measured, task.cpu_time) == (n, None)
 
 
 def test_a_job_that_finishes_asks_nothing_of_rules() -> None:

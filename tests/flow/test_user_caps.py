@@ -11,6 +11,7 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.agents import limit as agent
 from brokerage.models import ComputingQueue, Job, JobChange
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline, reasons
@@ -203,3 +204,26 @@ def test_a_job_that_is_held_back_for_seven_days_is_closed_and_its_input_waits_fo
     run_agents(1, ["reap"])
     assert sorted(Job.objects.filter(task_id=made.id).values_list("status", flat=True)) == ["closed"] * 3 + ["running"] * 3
     assert File.objects.filter(task_id=made.id, type="pseudo_input", status="ready", failed_attempt=0).count() == 3
+
+
+def test_while_somebody_is_held_back_the_room_that_ends_make_is_seen_soon(
+    queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[tuple[str, float]] = []
+    monkeypatch.setattr(agent, "look_later", lambda *wish: later.append(wish))
+    task()
+    leased = [take(queue) for _ in range(3)]
+    limit()
+    assert later == [], "without a cap nobody waits for room"
+    cap("CAP_RUNNING_USER_JOBS", 2)
+    for _ in range(2):
+        limit()
+    assert later == [("limit", 5.0)] * 2
+    for each in leased:
+        end(each)
+    limit()
+    limit()
+    assert "throttled" not in states()
+    later.clear()
+    limit()
+    assert later == []

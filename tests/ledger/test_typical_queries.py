@@ -260,7 +260,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ),
     ("tasks whose files were tried often", often_tried, ("file_often_tried",)),
     ("tasks that are nearly done", lambda: nearly_done(["user"], 95.0, 900, "Express"), ("dataset_of_task", "job_of_task")),
-    ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5), ("job_ended_lately", "task_change_once")),
+    ("jobs of tasks that may fail", lambda: ended_jobs(["user"], 5, ["user"]), ("job_ended_lately", "task_change_once")),
     ("jobs of users that wait in vain", lambda: idle_jobs(10800.0), ("job_open", "job_ended_lately")),
     ("tasks to withhold", lambda: withholdable_tasks({"user": (100.0, 500)}), ("task_",)),
     ("tasks that are withheld", withheld_tasks, ("workqueues_task_pkey",)),

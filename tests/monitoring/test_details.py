@@ -295,8 +295,8 @@ class Details(TestCase):
 
     def test_commands_are_offered_to_who_may_give_them_in_a_state_that_takes_them(self) -> None:
         for name, role, task, offered in (
-            ("ada", "operator", self.scene.running, {"finish", "kill", "pause"}),
-            ("grace", "submitter", self.scene.running, {"finish", "kill", "pause"}),
+            ("ada", "operator", self.scene.running, {"finish", "kill", "pause", "retry"}),
+            ("grace", "submitter", self.scene.running, {"finish", "kill", "pause", "retry"}),
             ("bob", "submitter", self.scene.running, set()),
             ("carl", "auditor", self.scene.running, set()),
             ("ada", "operator", self.scene.failed, {"retry", "incexec", "reload_input"}),

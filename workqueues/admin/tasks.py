@@ -52,8 +52,8 @@ class TaskAction:
     name: str
     label: str
     permission: str
-    act: Callable[[Principal, Task, str, str], object]
-    """Caller, task, value, comment."""
+    act: Callable[[Principal, Task, str, str], str | None]
+    """Caller, task, value, comment; gives what `done` does not tell, in a sentence."""
     done: str
     """Follows "5 tasks are"."""
 
@@ -63,8 +63,9 @@ ACTIONS: Registry[TaskAction] = Registry("action on tasks")
 
 
 def _command_action(command: Command, action: Action) -> TaskAction:
-    def act(caller: Principal, task: Task, _value: str, comment: str) -> None:
-        command_task(caller, task, command, comment or "from the admin", action.options)
+    def act(caller: Principal, task: Task, _value: str, comment: str) -> str:
+        done = command_task(caller, task, command, comment or "from the admin", action.options)
+        return done.told if done.alive else ""
 
     return TaskAction(action.name, action.label, command.right.permission, act, command.during)
 
@@ -89,16 +90,18 @@ def _admin_action(action: TaskAction) -> Callable[[admin.ModelAdmin[Task], HttpR
         if len(tasks) > MOST_AT_ONCE:
             model_admin.message_user(request, f"At most {MOST_AT_ONCE} tasks at once; nothing was done.", messages.ERROR)
             return
-        caller, n_done, refused = authenticate(request), 0, Counter[str]()
+        caller, n_done, refused, told = authenticate(request), 0, Counter[str](), list[str]()
         value, comment = (request.POST.get(name, "")[:most] for name, most in (("value", 255), ("comment", 200)))
         for task in tasks:
             try:
-                action.act(caller, task, value, comment)
+                told += filter(None, [action.act(caller, task, value, comment)])
                 n_done += 1
             except Refused as no:
                 refused[no.detail] += 1
         if n_done:
             model_admin.message_user(request, f"{n_done} tasks are {action.done}.", messages.SUCCESS)
+        for detail in told[:10]:
+            model_admin.message_user(request, detail, messages.INFO)
         for detail in list(refused)[:10]:
             model_admin.message_user(request, detail, messages.WARNING)
         if len(refused) > 10:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from workqueues.queries.lost_outputs import Content
@@ -18,12 +19,25 @@ def recovered_files(contents: Sequence[Content], catalogued: Mapping[str, Files]
     """
     files: dict[str, Files] = dict(catalogued)
     for name in {c.dataset_name for c in contents if c.type == "input"}:
-        jobs = {c.file.lfn: c for c in contents if c.dataset_name == name}
-        there = [f for f in catalogued.get(name, ()) if f.lfn in jobs]
-        if gone := sorted(jobs.keys() - {f.lfn for f in there}):
+        had: dict[str, list[Content]] = defaultdict(list)
+        for content in contents:
+            if content.dataset_name == name:
+                had[content.file.lfn].append(content)
+        there = [f for f in catalogued.get(name, ()) if f.lfn in had]
+        if gone := sorted(had.keys() - {f.lfn for f in there}):
             raise CannotFeed(f"{gone[0]} of {name}, of which a lost file was made, is gone too")
-        files[name] = [f._replace(boundary_id=jobs[f.lfn].job_id, n_events=jobs[f.lfn].file.n_events) for f in there]
+        files[name] = [_as_before(f, had[f.lfn]) for f in there]
     return files
+
+
+def _as_before(file: NewFile, had: Sequence[Content]) -> NewFile:
+    """A file of the catalogue with the events that jobs had of it, under their numbers: all together, where these had parts."""
+    n_events = [content.file.n_events for content in had]
+    return file._replace(
+        boundary_id=min(content.job_id for content in had),
+        n_events=None if None in n_events else sum(n or 0 for n in n_events),
+        first_event=had[0].file.first_event,
+    )
 
 
 def recovered_records(contents: Sequence[Content], p: DatasetPlan) -> list[NewFile]:

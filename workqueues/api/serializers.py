@@ -57,6 +57,20 @@ class TaskShown(serializers.ModelSerializer[Task]):
         read_only_fields = fields
 
 
+class TaskCommanded(TaskShown):
+    """A task after a command, and what the command does. `told` is in the context."""
+
+    detail = serializers.SerializerMethodField(help_text="what happens now")
+
+    class Meta:
+        model = Task
+        fields = (*TASK_LIST, "detail")
+        read_only_fields = fields
+
+    def get_detail(self, task: Task) -> str:
+        return str(self.context["told"])
+
+
 class TaskWhole(serializers.ModelSerializer[Task]):
     """A task with its datasets and the parameters it was submitted with."""
 
@@ -87,6 +101,17 @@ class TaskWhole(serializers.ModelSerializer[Task]):
         ]
         accepted = notes(document)
         return waits + [f"{p.field}: {p.message}" if p.field else p.message for p in accepted]
+
+
+class TaskSubmitted(TaskWhole):
+    """A task that somebody submitted, and what becomes of one that is run again for that."""
+
+    detail = serializers.CharField(required=False, help_text="what happens now; only where a task is run again, or its jobs are")
+
+    class Meta:
+        model = Task
+        fields = (*TaskWhole.Meta.fields, "detail")
+        read_only_fields = fields
 
 
 class FileShown(serializers.ModelSerializer[File]):

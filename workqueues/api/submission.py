@@ -51,8 +51,16 @@ LONGEST_KEY = 255
 RULES = "The task breaks rules"
 
 
-def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool]:
-    """Register the task that the body describes, or run it again: the task, and whether it is new.
+class Submitted(NamedTuple):
+    """The task of a submission, whether it is new, and what happens, in a sentence, where it is run again for it."""
+
+    task: Task
+    new: bool
+    told: str = ""
+
+
+def submit_task(params: Any, principal: Principal, key: str) -> Submitted:
+    """Register the task that the body describes, or run it again: the task, and what happens.
 
     Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO, or without the role
     production for what needs it, 422 with every problem, or for a key that was used with another body, 429 while the owner has
@@ -67,7 +75,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> tuple[Task, bool
     owner = _owner(params, principal)
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
-            return known, False
+            return Submitted(known, False)
         return _register(params, owner, _checked(params, owner, principal), principal, key, digest)
     except KeyConflict:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
@@ -178,20 +186,19 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     return parent, []
 
 
-def _register(
-    params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str
-) -> tuple[Task, bool]:
+def _register(params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str) -> Submitted:
     columns = first_columns(params, owner, chain.parent.id if chain.parent else None)
     with transaction.atomic():
         _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):
             hold_name(params["vo"], owner, params["taskName"])
             if key and (first := submitted_before(principal.name, key, digest)) is not None:
-                return first, False
+                return Submitted(first, False)
             if twin := namesake(params, owner):
                 if twin.problems:
                     raise _broken(twin.problems)
-                return run_again(twin, principal, key, digest), False
+                done = run_again(twin, principal, key, digest)
+                return Submitted(done.task, False, done.told)
         who, (_, document, writers) = f"user:{principal.name}", chain
         task, new = submit(params, columns, principal.name, who, key, digest, writers=writers)
         if new:
@@ -200,7 +207,7 @@ def _register(
             audit(
                 "task.submit", principal, f"task {task.id}", vo=task.vo, after={"task_name": task.task_name, "user_name": owner}
             )
-        return task, new
+        return Submitted(task, new)
 
 
 def _claim_outputs(task: Task, document: TaskDocument) -> None:

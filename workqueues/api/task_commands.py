@@ -24,7 +24,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.rest.openapi import refusals
 from broker_site.foundation.rest.paging import one_of
-from workqueues.api.serializers import CommandAsked, TaskShown
+from workqueues.api.serializers import CommandAsked, TaskCommanded
 from workqueues.api.tasks import visible_task
 from workqueues.ledger.commands import check_right, command_task
 from workqueues.models import Task
@@ -47,8 +47,8 @@ class TaskCommand(APIView):
         body.is_valid(raise_exception=True)
         options = dict(body.validated_data)
         comment, changes = options.pop("comment"), options.pop("changes", None)
-        task = command_task(caller, task, self.command, comment, options, changes)
-        return Response(TaskShown(task).data, status.HTTP_202_ACCEPTED)
+        done = command_task(caller, task, self.command, comment, options, changes)
+        return Response(TaskCommanded(done.task, context={"told": done.told}).data, status.HTTP_202_ACCEPTED)
 
 
 CHANGES = "parameters of the task with their new values; null takes one away"
@@ -82,7 +82,7 @@ def rest_view(command: Command) -> Callable[..., HttpResponseBase]:
         summary=command.title,
         description=" ".join([command.before, *(o.sentence for o in command.options), command.after, *_of_changes(command)]),
         request=body,
-        responses={202: TaskShown, **refusals(400, 404, 409, 422)},
+        responses={202: TaskCommanded, **refusals(400, 404, 409, 422)},
     )
     view: type[APIView] = extend_schema_view(post=operation)(type(f"{name}Task", (TaskCommand,), members))
     return view.as_view()
@@ -114,13 +114,13 @@ def button_view(command: Command) -> Callable[..., HttpResponseBase]:
         options = {o.name: o.default != bool(request.POST.get(o.box)) for o in command.options}
         try:
             changes = _typed(request.POST.get("changes", "")) if command.changeable else {}
-            command_task(caller, task, command, request.POST.get("comment", "")[:200], options, changes)
+            done = command_task(caller, task, command, request.POST.get("comment", "")[:200], options, changes)
         except Refused as refused:
             if refused.status == 403:
                 raise PermissionDenied(refused.detail) from None
             messages.error(request, refused.detail)
         else:
-            messages.success(request, f"Task {task_id} is {command.during}.")
+            messages.success(request, done.told)
         wanted: Any = request.POST.get("next", "")
         ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure())
         return HttpResponseRedirect(wanted if ours else f"/tasks/{task_id}/")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import Prefetch, QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import mixins, status, viewsets
@@ -19,7 +17,7 @@ from broker_site.foundation.access.throttles import SubmitThrottle
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import NewestFirst, OldestFirst, one_of
 from workqueues.api.filtering import TaskFilter
-from workqueues.api.serializers import TaskMove, TaskShown, TaskWhole
+from workqueues.api.serializers import TaskMove, TaskShown, TaskSubmitted, TaskWhole
 from workqueues.api.submission import submit_task
 from workqueues.api.submission_schema import SUBMIT, parameters_schema
 from workqueues.models import Dataset, Task, TaskChange
@@ -68,7 +66,9 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         responses={
             201: TaskWhole,
             200: OpenApiResponse(
-                TaskWhole, "The task that this key submitted before, or one of a unique name that had ended and is run again."
+                TaskSubmitted,
+                "The task that this key submitted before, or one of a unique name that had ended and is run again, or that runs "
+                "and of which the jobs are retried.",
             ),
             **refusals(400, 415, 422, 429, 503),
         },
@@ -77,17 +77,19 @@ class Tasks(mixins.ListModelMixin, viewsets.GenericViewSet[Task]):
         """Register the task of the body."""
         if request.stream is None:
             raise Refused(400, "Malformed body", "There is no body; send a JSON object of task parameters.")
-        task, new = submit_task(request.data, principal(request), request.headers.get("Idempotency-Key", ""))
-        code = status.HTTP_201_CREATED if new else status.HTTP_200_OK
-        return Response(self._whole(task.id), code, headers={"Location": request.build_absolute_uri(f"{request.path}{task.id}/")})
+        done = submit_task(request.data, principal(request), request.headers.get("Idempotency-Key", ""))
+        code = status.HTTP_201_CREATED if done.new else status.HTTP_200_OK
+        where = request.build_absolute_uri(f"{request.path}{done.task.id}/")
+        told = {"detail": done.told} if done.told else {}
+        return Response({**TaskWhole(self._whole(done.task.id)).data, **told}, code, headers={"Location": where})
 
     @extend_schema(summary="Read a task", responses={200: TaskWhole, **refusals(404)})
     def retrieve(self, request: Request, task_id: int) -> Response:
         """The task with all its columns, its datasets and the parameters it was submitted with."""
-        return Response(self._whole(visible_task(request, task_id).id))
+        return Response(TaskWhole(self._whole(visible_task(request, task_id).id)).data)
 
-    def _whole(self, task_id: int) -> Any:
-        return TaskWhole(Task.objects.select_related("params").prefetch_related(DATASETS, "input_writers").get(id=task_id)).data
+    def _whole(self, task_id: int) -> Task:
+        return Task.objects.select_related("params").prefetch_related(DATASETS, "input_writers").get(id=task_id)
 
 
 @extend_schema(tags=["tasks"])

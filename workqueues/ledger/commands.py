@@ -6,9 +6,9 @@ Accepted at once in the states that allow them (first half), carried out by the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -23,11 +23,12 @@ from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.finish import close_datasets, progress_of
 from workqueues.ledger.holds import WITHOUT_FAULTS
-from workqueues.ledger.more_tries import revive
-from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.ledger.open_inputs import follow_again
+from workqueues.ledger.job_retry import retry_jobs
+from workqueues.ledger.moves import move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
+from workqueues.ledger.reopened_inputs import changed, reopen
+from workqueues.ledger.staging import stage_no_more
 from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
@@ -40,7 +41,16 @@ from workqueues.rules.jobs.split_rule import FAIL_BELOW_GOAL, parse, without
 from workqueues.rules.refine.changes import NOTHING, Changed
 from workqueues.rules.task.commands import COMMANDS, Command, Right
 from workqueues.rules.task.retry import Step, first_open_step
-from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, MUTABLE, TASK
+from workqueues.states import INPUT_FILE, INPUT_TYPES, MASTER_TYPES, TASK
+
+
+class Commanded(NamedTuple):
+    """The task once it was given a command, and what happens, in a sentence."""
+
+    task: Task
+    told: str
+    alive: bool
+    """Whether it goes on as it is."""
 
 
 def command_task(
@@ -50,8 +60,9 @@ def command_task(
     comment: str = "",
     options: Mapping[str, bool] | None = None,
     changes: Mapping[str, Any] | None = None,
-) -> Task:
-    """Give a command in somebody's name, with an audit row: the task as it is then. REST, pages and admin come here.
+) -> Commanded:
+    """Give a command in somebody's name, with an audit row: the task as it is then, and what happens. REST, pages and admin come
+    here.
 
     Refused: 403 without the command's right to this task or for changes that need a role, 409 in a state that does not take the
     command, or beyond the limit of tries of a file, 422 for changes that may not be.
@@ -61,19 +72,25 @@ def command_task(
     if changes:
         may_change(principal, task, changes)
     kept = row.kept(comment, options or {})
-    limited = row.tries_again and task.status in row.states and not _goes_on(task) and not row.has("transcend", kept)
+    tried = task.status in row.states or row.for_jobs(task.status, task.prod_source_label)
+    limited = row.tries_again and tried and not _goes_on(task) and not row.has("transcend", kept)
     if limited and (why := most_tries_reached(task)):
         raise Refused(409, "The limit of tries is reached", f"Task {task.id} is not retried: {why}.")
     before = {"status": task.status, **_parameters(task, changes or {})}
     try:
         with transaction.atomic():
-            task = command(task.id, row.name, f"user:{principal.name}", kept, changes)
+            who, told = f"user:{principal.name}", f"Task {task.id} is {row.during}."
+            more: Mapping[str, Any] = {}
+            if (jobs := retry_jobs(task.id, row, changes or {}, who, staged=row.has("staged", kept))) is not None:
+                task, told, more = jobs.task, jobs.told, jobs.given
+            else:
+                task = command(task.id, row.name, who, kept, changes)
             after = {"status": task.status, "comment": kept, "user_name": task.user_name, **_parameters(task, changes or {})}
-            audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before=before, after=after)
+            audit(f"task.{row.name}", principal, f"task {task.id}", vo=task.vo, before=before, after={**after, **more})
     except NotAllowed as refused:
-        detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {', '.join(row.states)}."
+        detail = f"Task {task.id} is {refused.old}; {row.name} is accepted in {row.taken_in}."
         raise Refused(409, "The state forbids it", detail) from None
-    return task
+    return Commanded(task, told, alive=jobs is not None)
 
 
 def _parameters(task: Task, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +117,7 @@ def command(task_id: int, name: str, who: str, comment: str = "", changes: Mappi
         asked = looked_at(task, changes) if changes else NOTHING
         if not asked.differences and (task.status == row.target or (changes and task.status == COMMANDS["incexec"].target)):
             return task
-        if not row.suits(task.status, quarantined=task.quarantined_at is not None):
+        if not row.suits(task.status, label="", quarantined=task.quarantined_at is not None):
             raise NotAllowed("task", task.status, row.target)
         if task.status not in row.states:
             if asked.differences:
@@ -220,15 +237,8 @@ In the order of the index by state: by ids alone the planner may leaf through al
 
 
 def _give_up(dataset: Dataset, who: str) -> None:
-    n = _changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
+    n = changed(_UNUSED, dataset, who, n=max(dataset.n_files_to_be_used - dataset.n_files_used, 0))
     Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") + n, n_files_failed=F("n_files_failed") + n)
-
-
-def _changed(statement: str, dataset: Dataset, who: str, **values: int) -> int:
-    """How many files of a locked dataset a statement changed."""
-    with connection.cursor() as cursor:
-        cursor.execute(statement, {"dataset": dataset.id, "task": dataset.task_id, "who": who[:128], **values})
-        return int(cursor.rowcount)
 
 
 def standing(task: Task) -> dict[str, Any]:
@@ -307,6 +317,8 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
     if again or not fed or task.old_status not in TASK.settled:
         for other in (d for d in datasets if d.master_id is not None or d.type not in MASTER_TYPES):
             reopen(other, more, who)
+        if COMMANDS["retry"].has("staged", task.command_comment):
+            stage_no_more(task_id, [d.id for d in datasets], who)
         if fed:
             register_datasets(written_names(task_id), writer_of(task))
         move_task(
@@ -320,45 +332,3 @@ def _retry(run_id: str, task_id: int, more: int, who: str) -> None:
         last = TaskChange.objects.filter(task_id=task_id, new=task.old_status).latest("id").why
         why = _NOTHING + last.removeprefix(_NOTHING)
         move_task(task, task.old_status, who, why, old_status="", error_dialog=why[:510], **DONE)
-
-
-_DUE = f"""
-UPDATE workqueues_file SET retry_due = NULL
-WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.unused.sql}) AND held = '' AND retry_due IS NOT NULL
-"""
-"""Who asks for a retry does not wait for pauses of files."""
-
-_GONE = f"""
-WITH gone AS (
-    SELECT id, status FROM workqueues_file WHERE dataset_id = %(dataset)s AND status IN ({INPUT_FILE.gone.sql})
-), noted AS (
-    INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
-    SELECT id, %(task)s, status, 'ready', %(who)s, 'task retry: looked for again' FROM gone
-)
-UPDATE workqueues_file f SET status = 'ready', held = 'was ' || gone.status || ' before the retry', look_due = now()
-FROM gone WHERE f.id = gone.id
-"""
-"""Held until somebody has looked for them; what is absent for as long as it takes is lost again at once."""
-
-
-def reopen(dataset: Dataset, more: int, who: str) -> int:
-    """Make usable again what was given up of a locked dataset, or is gone: how many of its files are left to run."""
-    n = revive(dataset.task_id, [dataset.id], more, who, "task retry").get(dataset.id, 0)
-    _changed(_DUE, dataset, who)
-    found = _changed(_GONE, dataset, who)
-    Dataset.objects.filter(id=dataset.id).update(
-        n_files_used=F("n_files_used") - n,
-        n_files_failed=F("n_files_failed") - n,
-        n_files_to_be_used=F("n_files_to_be_used") + found,
-        n_files_missing=F("n_files_missing") - found,
-    )
-    left = dataset.n_files_to_be_used - dataset.n_files_finished - dataset.n_files_failed + n + found
-    if dataset.status == "done" and dataset.state == MUTABLE:
-        follow_again(dataset)
-    if dataset.status == "done" and (left or dataset.state == MUTABLE or not dataset.state_check_time):
-        dataset.refresh_from_db()
-        if dataset.state_check_time:
-            move_dataset(dataset, "ready", who, f"{left} files to run again")
-        else:
-            move_dataset(dataset, "defined", who, "its files are not read from the catalogue yet")
-    return left

@@ -11,11 +11,13 @@ from django.db.models import F
 
 from workqueues.ledger.children import retry_children
 from workqueues.ledger.claims import lock_claimed
-from workqueues.ledger.commands import DONE, call_off_retry, refuse_retry, reopen, standing
+from workqueues.ledger.commands import DONE, call_off_retry, refuse_retry, standing
 from workqueues.ledger.define import insert_dataset
 from workqueues.ledger.moves import datasets_born, move_dataset, move_task
 from workqueues.ledger.outputs import DatasetOfAnother, register_datasets
 from workqueues.ledger.picked_files import return_picked
+from workqueues.ledger.reopened_inputs import reopen
+from workqueues.ledger.staging import stage_no_more
 from workqueues.models import Dataset, File, Task
 from workqueues.queries.datasets import written_names
 from workqueues.queries.lost_outputs import taken_over
@@ -49,14 +51,17 @@ def _extend(run_id: str, task_id: int, more: int, who: str) -> None:
         refuse_retry(task, f"its parent, task {parent.id}, is {parent.status}; retry that first", who)
         return
     inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
-    for dataset in () if parse(task.split_rule).in_step else inputs.order_by("id"):
+    datasets = [] if parse(task.split_rule).in_step else list(inputs.order_by("id"))
+    for dataset in datasets:
         reopen(dataset, more, who)
         File.objects.filter(dataset_id=dataset.id, status__in=INPUT_FILE.unused, ram_count__gt=0).update(ram_count=0)
         dataset.refresh_from_db()
         if dataset.status not in INPUT_DATASET.unread:
             move_dataset(dataset, "toupdate", who, "its files are to be read again")
-    register_datasets(written_names(task_id), writer_of(task))
     before, row = task.old_status, COMMANDS[task.command or "incexec"]
+    if row.has("staged", task.command_comment):
+        stage_no_more(task_id, [d.id for d in datasets], who)
+    register_datasets(written_names(task_id), writer_of(task))
     sole, columns = row.has("sole", task.command_comment), standing(task)
     move_task(
         task, "rerefine", who, "its inputs are read again", old_status="", start_time=None, frozen_time=None, error_dialog="",

@@ -48,5 +48,11 @@ def revive(
     with connection.cursor() as cursor:
         cursor.execute(_REVIVED, values)
         revived = dict(cursor.fetchall())
-        cursor.execute(_PARTIAL, values)
+    go_on(datasets)
     return revived
+
+
+def go_on(datasets: Sequence[int]) -> None:
+    """Ready files of these locked datasets of which events are left, and others done, go on with what is left."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PARTIAL, {"datasets": list(datasets)})

@@ -17,13 +17,16 @@ from workqueues.ledger.output_names import OutputConflict, claim_outputs
 from workqueues.ledger.submit import first_columns, hold_name, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, File, FileChange, Task
 from workqueues.queries.lost_outputs import (
+    BESIDE,
+    Content,
     MadeOutput,
     contents,
-    cut_by_events,
     gone_inputs,
     made_by_jobs,
     made_outputs,
+    parts_beside_files,
     recovering_tasks,
+    template_of,
 )
 from workqueues.rules.refine import DatasetKey, InputWriterFacts, read_task
 from workqueues.rules.task.recovery import cannot_recover, recovery_parameters
@@ -65,21 +68,20 @@ def _recover(key: DatasetKey, lfns: Sequence[str], by: Principal, why: str, task
         by_task[output.task_id].add(output.job_id)
     for task_id, jobs in sorted(by_task.items()):
         old = Task.objects.select_related("params").get(id=task_id)
-        reason = cannot_recover(old.params.task_params) or (
-            "its jobs had parts of files (nEventsPerJob), which is not supported yet" if cut_by_events(old.id, jobs) else ""
-        )
+        had = contents(old.id, jobs)
+        reason = cannot_recover(old.params.task_params) or (f"its jobs {BESIDE}" if parts_beside_files(had) else "")
         if reason:
             raise CannotRecover(f"files of task {old.id} cannot be made again: {reason}")
-        writers = _recover_inputs(old, jobs, by, tasks, generations)
+        writers = _recover_inputs(old, had, by, tasks, generations)
         tasks.append(_new_task(old, key, made_by_jobs(old.id, key.name, jobs), writers, by, why))
 
 
 def _recover_inputs(
-    old: Task, jobs: Collection[int], by: Principal, tasks: list[Task], generations: int
+    old: Task, had: Sequence[Content], by: Principal, tasks: list[Task], generations: int
 ) -> list[InputWriterFacts]:
     """The tasks that make the inputs of these jobs again that are gone; those that do so already are waited for."""
     writers = []
-    for key, lfns in gone_inputs(contents(old.id, jobs)).items():
+    for key, lfns in gone_inputs(had).items():
         if key.vo != old.vo:
             raise CannotRecover(f"the input {lfns[0]} of {key.name} is gone too, which belongs to VO {key.vo}")
         under_way = recovering_tasks(key.vo, key.name)
@@ -112,7 +114,9 @@ def _new_task(
     """Flag the files, take them out of the catalogue, and register the task that makes them again."""
     number = _number(old)
     names = [output.lfn for output in lost]
-    params = recovery_parameters(old.params.task_params, vo=key.vo, number=number, dataset=key.name, lost=names)
+    params = recovery_parameters(
+        old.params.task_params, vo=key.vo, number=number, dataset=key.name, lost=names, template=template_of(old.id, key.name)
+    )
     document = read_task(params)
     if document.problems:
         raise CannotRecover(f"files of task {old.id} cannot be made again: {document.problems[0].message}")

@@ -140,7 +140,7 @@ def give_tries(task: Task, asked: TriesAsked, who: str) -> Changed:
 
 def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = None) -> int:
     """Inputs of a locked task that were given up, all or these, are ready with so many more tries: how many."""
-    revived = revive(task.id, _locked_inputs(task.id), more, who, "more tries", files)
+    revived = revive(task.id, locked_inputs(task.id), more, who, "more tries", files)
     for dataset in Dataset.objects.filter(id__in=revived).order_by("id"):
         n = revived[dataset.id]
         Dataset.objects.filter(id=dataset.id).update(n_files_used=F("n_files_used") - n, n_files_failed=F("n_files_failed") - n)
@@ -152,7 +152,8 @@ def revive_files(task: Task, more: int, who: str, files: Sequence[int] | None = 
     return sum(revived.values())
 
 
-def _locked_inputs(task_id: int) -> list[int]:
+def locked_inputs(task_id: int) -> list[int]:
+    """The input datasets of a task, locked."""
     inputs = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=INPUT_TYPES, excluded=False)
     return list(inputs.order_by("id").values_list("id", flat=True))
 
@@ -160,5 +161,5 @@ def _locked_inputs(task_id: int) -> list[int]:
 def _on_inputs(task: Task, statement: str, who: str, **values: Any) -> int:
     """How many files of the input datasets, which are locked, a statement changed."""
     with connection.cursor() as cursor:
-        cursor.execute(statement, {"task": task.id, "who": who[:128], "datasets": _locked_inputs(task.id), **values})
+        cursor.execute(statement, {"task": task.id, "who": who[:128], "datasets": locked_inputs(task.id), **values})
         return int(cursor.rowcount)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from workqueues.rules.jobs.event_ranges import Free, InputFile, Piece, Try, free_events, joined_pieces
+from workqueues.rules.jobs.recovered_parts import PartOfJob, WantedPart, parts_of_jobs
 from workqueues.states import EVENT
 
 IS_LIVE = f"r.status IN ({EVENT.with_job.sql})"
@@ -86,16 +87,29 @@ _RANGES = Prepared(
 )
 
 
-def free_pieces(files: Sequence[InputFile]) -> list[Piece]:
-    """The free pieces of `files`, in order of file id and first event; one statement.
-
-    They stay free while the caller holds the claim and the files are picked: the end of other jobs only adds to them.
-    """
+def _tries(files: Sequence[InputFile]) -> tuple[dict[int, list[Try]], dict[int, tuple[int | None, int | None]]]:
+    """The ranges of the files, and their limits of tries and failures; those without a range are left out. One statement."""
     tried: dict[int, list[Try]] = defaultdict(list)
     limits: dict[int, tuple[int | None, int | None]] = {}
     for file_id, max_attempt, max_failure, *about in _RANGES.run([f.id for f in files], [*EVENT.with_job, *EVENT.processed]):
         tried[file_id].append(Try(*about))
         limits[file_id] = (max_attempt, max_failure)
+    return tried, limits
+
+
+def parts_made_again(files: Sequence[InputFile], wanted: Mapping[str, Sequence[WantedPart]]) -> list[PartOfJob]:
+    """What is free of the events that are wanted of `files`, with the jobs that had them; one statement."""
+    tried, limits = _tries(files)
+    ends = {f.id: max(part.stop for part in wanted[f.lfn]) for f in files if f.id in tried}
+    return parts_of_jobs(files, wanted, {id_: free_events(end, tried[id_], *limits[id_]) for id_, end in ends.items()})
+
+
+def free_pieces(files: Sequence[InputFile]) -> list[Piece]:
+    """The free pieces of `files`, in order of file id and first event; one statement.
+
+    They stay free while the caller holds the claim and the files are picked: the end of other jobs only adds to them.
+    """
+    tried, limits = _tries(files)
     pieces: list[Piece] = []
     for file in sorted(files, key=lambda f: f.id):
         if not file.n_events:

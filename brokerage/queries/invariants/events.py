@@ -55,13 +55,15 @@ INVARIANTS = (
     ),
     Invariant(
         "range_in_its_file",
-        "An event range lies within the events of its file, and belongs to its dataset and task.",
+        "An event range lies within its file, of which a recovery may count only parts, and belongs to its dataset and task.",
         """
         SELECT 'range ' || r.id || ': ' || coalesce(r.def_min_event_id::text, '?') || ' to '
             || coalesce(r.def_max_event_id::text, '?') || ' of ' || coalesce(f.n_events::text, '?') || ' events'
         FROM workqueues_eventrange r JOIN workqueues_file f ON f.id = r.file_id
         WHERE coalesce(r.def_min_event_id, -1) < 0 OR coalesce(r.def_max_event_id, -1) < r.def_min_event_id
-           OR r.def_max_event_id >= coalesce(f.n_events, 0) OR (r.dataset_id, r.task_id) <> (f.dataset_id, f.task_id)
+           OR (r.dataset_id, r.task_id) <> (f.dataset_id, f.task_id)
+           OR r.def_max_event_id >= coalesce(f.n_events, 0) AND NOT EXISTS (
+               SELECT FROM workqueues_task t WHERE t.id = f.task_id AND t.split_rule ~ '\\mRV=1')
         """,
     ),
     Invariant(

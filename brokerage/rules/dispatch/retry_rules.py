@@ -15,12 +15,13 @@ from typing import NamedTuple
 from workqueues.rules.shares.patterns import pattern_fault
 
 NO_RETRY, LIMIT_RETRY, INCREASE_MEMORY = "no_retry", "limit_retry", "increase_memory"
-REDUCE_INPUT, NOT_COUNTED = "reduce_input_per_job", "not_counted"
+REDUCE_INPUT, NOT_COUNTED, INCREASE_CPUTIME = "reduce_input_per_job", "not_counted", "increase_cputime"
 
 ACTIONS = {
     NO_RETRY: "no retry",
     LIMIT_RETRY: "limited tries",
     INCREASE_MEMORY: "more memory",
+    INCREASE_CPUTIME: "more time",
     REDUCE_INPUT: "less input",
     NOT_COUNTED: "counts as no failure",
 }
@@ -122,18 +123,21 @@ NOTHING = Chosen()
 
 
 def chosen(rules: Iterable[Rule], job: FailedJob) -> Chosen:
-    """The rules that hold: of the first error for which there is an active one; of each action one, the most specific.
+    """The rules that hold: of the first error for which there is an active one; of each action one, the most specific. More time
+    does not end the search: what else follows may stand in a later error.
 
     Source: facts on commands and retry 3.4.
     """
     known = sorted(rules, key=lambda rule: rule.rank)
+    held: tuple[Rule, ...] = ()
     idle: tuple[Rule, ...] = ()
     for error in job.errors:
         matching = [rule for rule in known if rule.matches(job, error)]
         idle += _one_each(rule for rule in matching if not rule.active)
-        if held := _one_each(rule for rule in matching if rule.active):
-            return Chosen(held, idle)
-    return Chosen((), idle)
+        held = _one_each((*held, *(rule for rule in matching if rule.active)))
+        if any(rule.action != INCREASE_CPUTIME for rule in held):
+            break
+    return Chosen(held, idle)
 
 
 def _one_each(ranked: Iterable[Rule]) -> tuple[Rule, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 from broker_site.foundation.agency.duties import AgentDuty, Health
 from workqueues.rules.jobs.open_inputs import still_open
 from workqueues.rules.task.commands import COMMANDS
-from workqueues.states import TASK, TASK_SENTENCES
+from workqueues.rules.task.state_sentences import TASK_SENTENCES
+from workqueues.states import TASK
 
 COMMANDED = {command.target: command.during for command in COMMANDS.values() if command.target in TASK.commanded}
 """States in which the command agent carries out what somebody asked for."""

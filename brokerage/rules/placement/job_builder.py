@@ -18,6 +18,7 @@ from workqueues.rules.jobs.event_ranges import InputFile, NewRange
 from workqueues.rules.jobs.file_names import middle_name
 from workqueues.rules.jobs.job_parameters import STORED_ONCE, JobFill, compiled, compiled_name
 from workqueues.rules.jobs.pseudo_files import PREFIX, number_of, seed_value
+from workqueues.rules.jobs.recovered_parts import Beginning
 from workqueues.splitters.check import BadPlan
 from workqueues.splitters.pairs import BoundRow, MasterSpan, Stand
 from workqueues.splitters.protocol import JobPlan, SecondaryFiles, SecondaryRow
@@ -82,14 +83,14 @@ def stream_values(lfns: Sequence[str], *, numbered: bool) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LostNames:
-    """Names that jobs give again: those of their files of one dataset, in order, by any master file that the job has."""
+    """Names that jobs give again: those of their files of one dataset, in order, by where the job begins."""
 
     dataset_id: int = 0
-    by_master: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    by_beginning: Mapping[Beginning, Sequence[str]] = field(default_factory=dict)
 
-    def of(self, lfns: Sequence[str]) -> Iterator[str]:
-        """The names for the job with these master files."""
-        return iter(self.by_master.get(lfns[0], ()) if lfns else ())
+    def of(self, lfns: Sequence[str], skip: int) -> Iterator[str]:
+        """The names for the job with these master files, of the first of which it skips so many events."""
+        return iter(self.by_beginning.get((lfns[0], skip), ()) if lfns else ())
 
 
 NOTHING_LOST = LostNames()
@@ -160,7 +161,7 @@ class JobBuilder:
         """Names of the outputs, and parameters or their values, of the i-th job."""
         outputs, serial, usable = list[OutputName](), 0, self.usable
         middle = middle_name(usable.rules, usable.dataset.dataset_name, master.lfns[0] if master.lfns else "")
-        again = self.lost.of(master.lfns)
+        again = self.lost.of(master.lfns, master.skip)
         for output in self.outputs[placed.queue]:
             number = output.first_serial + i
             known = next(again, "") if output.dataset_id == self.lost.dataset_id else ""

@@ -118,8 +118,17 @@ def most_jobs_of(usable: UsableInput, most: int) -> int:
     return min(2 * sum(-(-piece.n_events // size) or 1 for piece in usable.pieces), max(most, len(usable.columns)))
 
 
-def columns_of(files: Sequence[InputFile], pieces: Sequence[Piece] | None, *, complete: bool, named: bool) -> Files:
-    """Files as a splitter takes them, or where events are cut their pieces; `named`: with the names of the files."""
+def columns_of(
+    files: Sequence[InputFile],
+    pieces: Sequence[Piece] | None,
+    *,
+    complete: bool,
+    named: bool,
+    boundaries: Sequence[int | None] | None = None,
+) -> Files:
+    """Files as a splitter takes them, or where events are cut their pieces; `named`: with the names of the files; `boundaries` of
+    the pieces, where they are not those of the files.
+    """
     by_id = {f.id: f for f in files}
     of = files if pieces is None else [by_id[piece.file_id] for piece in pieces]
     events = [f.n_events or 0 for f in of]
@@ -129,7 +138,7 @@ def columns_of(files: Sequence[InputFile], pieces: Sequence[Piece] | None, *, co
         n_events=events if pieces is None else [piece.n_events for piece in pieces],
         firsts=() if pieces is None else [piece.first for piece in pieces],
         totals=() if pieces is None else events,
-        boundaries=[f.boundary_id for f in of],
+        boundaries=[f.boundary_id for f in of] if boundaries is None else boundaries,
         lumi_blocks=[f.lumi_block_nr for f in of],
         complete=complete,
         names=[f.lfn for f in of] if named else (),

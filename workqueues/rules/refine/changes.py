@@ -36,6 +36,9 @@ FREE = ("uniqueTaskName", "allowTaskDuplication", "userName")
 
 LONGEST_VALUE = 60
 
+READ_ONCE = ("nFiles", "nEvents")
+"""What says how much of an input there is to read; so do further datasets of it."""
+
 
 class ParameterChange(NamedTuple):
     """A parameter of which a task gets another value; None: it is not given."""
@@ -66,6 +69,11 @@ class Changed(NamedTuple):
 
 NOTHING = Changed({})
 """Nobody asked for changes."""
+
+
+def for_the_next_reading(name: str) -> bool:
+    """Whether a change of this parameter shows only when the inputs are read again."""
+    return name in READ_ONCE or bool(stream_of(name))
 
 
 def _short(value: Any) -> str:

@@ -161,7 +161,7 @@ def _recovery(task: TaskParameters) -> Faults:
     for name in ("nFiles", "nEvents") if task.lostFiles and not task.noInput else ():
         if getattr(task, name):
             yield name, "contradiction", f"lostFiles says which files are read, and {name} too"
-    for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite", "useFileAsSourceLFN") if task.lostFiles else ():
+    for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite") if task.lostFiles else ():
         if getattr(task, name):
             yield name, "not_supported_yet", f"{name} and lostFiles together are not supported yet"
 

@@ -73,14 +73,18 @@ class InputFiles:
             return files
         before, new = self.events, self._new(p, files)
         self.events = feeding.events_after(new, before)
+        if self.rules.recovery:  # events have the numbers that they had for the jobs of before
+            return new
         return feeding.numbered(new, before)
 
     def _of_master(self, p: DatasetPlan) -> list[NewFile]:
         """The part of the dataset that the task asked for, in the order of its use, with the events that count."""
         known = self.known.get(p.name, ())
-        files = self._new(p, feeding.counted(self.catalogued.pop(p.name), p.events_per_file, p.real_events))
+        every = self.catalogued.pop(p.name)  # of a recovery with the events that jobs had
+        files = self._new(p, every if self.rules.recovery else feeding.counted(every, p.events_per_file, p.real_events))
         if self.rules.fields_of_file:
             self._check_names(files)
+        if self.rules.fields_of_file and not self.rules.recovery:  # there a boundary is a job of before, which kept to one name
             files = feeding.by_name_fields(files, self.rules, known)
         files = [*known, *feeding.ordered(files, self.rules, self._shuffle(p))]
         used = feeding.used_part([f.n_events for f in files], p.n_files, p.n_events)
@@ -106,7 +110,7 @@ class InputFiles:
         """All files; boundaries of the catalogue mean nothing where those of the master are fields of names."""
         files = list(self.catalogued.pop(p.name))
         _check_counted(files, p)
-        if self.rules.fields_of_file:
+        if self.rules.fields_of_file and not self.rules.recovery:
             files = [f._replace(boundary_id=None) for f in files]
         return feeding.ordered(files, self.rules, self._shuffle(p))
 

@@ -15,13 +15,10 @@ from pydantic import BaseModel
 from broker_site.foundation.kernel.machine import Names
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT
-from workqueues.rules.task.commands import OWN_OR_OPERATED, Right
+from workqueues.rules.task.commands import MORE_TRIES, OWN_OR_OPERATED, Right
 from workqueues.rules.task_parameters import declaration
 from workqueues.rules.task_parameters.declaration import Amount, Whole, number, parameter, text
 from workqueues.states import TASK
-
-MORE_TRIES = 5
-"""Tries that inputs get where nobody says how many (facts on task commands 2.5)."""
 
 
 class Asked(BaseModel):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.states import TASK
 
 
@@ -24,6 +25,9 @@ class Right:
     refusal: str
     """Follows "NAME is"; knows the task's `id` and `vo`."""
 
+
+MORE_TRIES = 5
+"""Tries that inputs get where nobody says how many (facts on task commands 2.5)."""
 
 OWN_OR_OPERATED = Right(
     "task:command",
@@ -96,10 +100,22 @@ class Command:
     """Whether parameters of the task may change with it; then it is carried out as an incremental execution."""
     frees: bool = False
     """Whether a task in quarantine takes it too, whatever state it is in, and goes on from there."""
+    alive: tuple[str, ...] = ()
+    """States in which a task of analysis takes it as one for its jobs, and goes on."""
 
-    def suits(self, status: str, *, quarantined: bool) -> bool:
-        """Whether a task in this state takes it."""
-        return status in self.states or (self.frees and quarantined)
+    def suits(self, status: str, *, label: str, quarantined: bool) -> bool:
+        """Whether a task with this source label takes it in this state."""
+        return status in self.states or (self.frees and quarantined) or self.for_jobs(status, label)
+
+    def for_jobs(self, status: str, label: str) -> bool:
+        """Whether it concerns only the jobs of a task with this source label in this state."""
+        return status in self.alive and activity_of(label) == "analysis"
+
+    @property
+    def taken_in(self) -> str:
+        """The states that take it, for a refusal."""
+        alive = f"; of tasks of analysis also in {', '.join(self.alive)}" if self.alive else ""
+        return ", ".join(self.states) + alive
 
     @property
     def tries_again(self) -> bool:
@@ -151,6 +167,14 @@ KEEP = Option(
     box="keep",
     box_label="Keep priority and share",
 )
+STAGED = Option(
+    "staged",
+    default=False,
+    field_help="do not wait for files that are to be staged from tape",
+    sentence="Staged gives files that wait to be staged from tape to jobs as they are; otherwise they are waited for.",
+    box="staged",
+    box_label="Do not wait for tape",
+)
 TRANSCEND = Option(
     "transcend",
     default=False,
@@ -200,16 +224,19 @@ COMMANDS: Mapping[str, Command] = {
             during="being retried",
             after="It goes back to the first step that it had not passed; with nothing left to run it is what it was. "
             "One that was exhausted while it worked goes on as it did. "
-            "One in quarantine, on which an agent failed too often, goes on where it was.",
+            "One in quarantine, on which an agent failed too often, goes on where it was. "
+            f"A task of analysis that is {', '.join(TASK.retried_alive)} goes on too: inputs that no job has get "
+            f"{MORE_TRIES} tries more, and changes hold for jobs that are made from then on; `detail` says what happens.",
             notice="Inputs that were given up get more tries; a task in quarantine goes on.",
             confirmed=False,
             actions=(
                 Action("retry", "Retry selected tasks"),
                 Action("retry_beyond_limits", "Retry selected tasks whatever the limits of retries", {"transcend": True}),
             ),
-            options=(SOLE, KEEP, TRANSCEND),
+            options=(SOLE, KEEP, STAGED, TRANSCEND),
             changeable=True,
             frees=True,
+            alive=TASK.retried_alive,
         ),
         Command(
             "incexec",
@@ -224,7 +251,7 @@ COMMANDS: Mapping[str, Command] = {
             notice="The inputs are read again: new files are added, and those that were given up or lost are tried again.",
             confirmed=True,
             actions=(Action("incexec", "Run selected tasks again on what is new in their input"),),
-            options=(SOLE, KEEP, TRANSCEND),
+            options=(SOLE, KEEP, STAGED, TRANSCEND),
             changeable=True,
         ),
         Command(

@@ -21,12 +21,10 @@ DROPPED = (
 WHOLE_INPUT = ("nFiles", "nEvents")
 """Which part of an input is wanted; of a task without input they say how many records there are."""
 
-CANNOT = {
-    "mergeOutput": "its files were merged",
-    "instantiateTmpl": "it instantiates templates",
-    "instantiateTmplSite": "it instantiates templates",
-    "useFileAsSourceLFN": "names of its files come from those of its inputs",
-}
+TEMPLATES = ("instantiateTmpl", "instantiateTmplSite")
+"""What makes datasets of templates; the new task writes to the dataset that was made, and to others by their names."""
+
+CANNOT = {"mergeOutput": "its files were merged"}
 """Parameters of tasks whose outputs cannot be made again yet, and why."""
 
 
@@ -35,20 +33,23 @@ def cannot_recover(params: Mapping[str, Any]) -> str:
     return next((f"{why} ({name}), which is not supported yet" for name, why in CANNOT.items() if params.get(name)), "")
 
 
-def recovery_parameters(params: Mapping[str, Any], *, vo: str, number: int, dataset: str, lost: list[str]) -> dict[str, Any]:
-    """Parameters of the task that makes the `lost` files of a dataset again; `number`: that of the old task.
+def recovery_parameters(
+    params: Mapping[str, Any], *, vo: str, number: int, dataset: str, lost: list[str], template: str = ""
+) -> dict[str, Any]:
+    """Parameters of the task that makes the `lost` files of a dataset again; `number`: that of the old task. `template`: of which
+    the dataset was made, if of one.
 
     Run again for one that was such a task itself, it keeps to one suffix for each.
     """
-    suffix = f".recov{number}"
-    dropped = (*DROPPED, *(() if params.get("noInput") else WHOLE_INPUT))
+    suffix, names = f".recov{number}", {template or dataset: dataset}
+    dropped = (*DROPPED, *TEMPLATES, *(() if params.get("noInput") else WHOLE_INPUT))
     kept = {name: value for name, value in params.items() if name not in dropped}
     for name in ("log", "log_merge"):
         if isinstance(kept.get(name), list):
-            kept[name] = [_redirected(item, vo, dataset, suffix) for item in kept[name]]
+            kept[name] = [_redirected(item, vo, names, suffix) for item in kept[name]]
         elif isinstance(kept.get(name), dict):
-            kept[name] = _redirected(kept[name], vo, dataset, suffix)
-    kept["jobParameters"] = [_redirected(item, vo, dataset, suffix) for item in params["jobParameters"]]
+            kept[name] = _redirected(kept[name], vo, names, suffix)
+    kept["jobParameters"] = [_redirected(item, vo, names, suffix) for item in params["jobParameters"]]
     return kept | {
         "taskName": f"{params['taskName']}{suffix}",
         "skipScout": True,
@@ -57,9 +58,11 @@ def recovery_parameters(params: Mapping[str, Any], *, vo: str, number: int, data
     }
 
 
-def _redirected(item: Any, vo: str, dataset: str, suffix: str) -> Any:
-    """The item; an output to another dataset than the one that lost files goes to one with the suffix."""
+def _redirected(item: Any, vo: str, names: Mapping[str, str], suffix: str) -> Any:
+    """The item; an output goes to the dataset of the lost files, or to one with the suffix. `names`: how the item of the lost
+    files calls their dataset -> its name.
+    """
     if not isinstance(item, dict) or item.get("param_type") not in OUTPUT_TYPES:
         return item
     name = str(item.get("dataset", "")).removeprefix(f"{vo}:")
-    return item if name == dataset else {**item, "dataset": f"{name}{suffix}"}
+    return item if names.get(name) == name else {**item, "dataset": names.get(name, f"{name}{suffix}")}

@@ -1,0 +1,31 @@
+"""What each state of a task means to people."""
+
+TASK_SENTENCES = {
+    "registered": "The task is accepted; its parameters are turned into datasets next.",
+    "defined": "Datasets and job templates are fixed; the files of the inputs are read from the catalogue next.",
+    "assigning": "The site that will collect the outputs is being chosen.",
+    "ready": "Everything is known; jobs are made as soon as a queue has room.",
+    "pending": "A temporary problem; the task tries again by itself, and the reason says when.",
+    "scouting": "A few first jobs measure what the others will need.",
+    "scouted": "The first jobs have ended; the others are made with what they needed.",
+    "running": "Jobs have been made; they wait, run or end.",
+    "prepared": "All inputs are settled; the task is brought to its end.",
+    "done": "Every input file was processed, and there was at least one.",
+    "failed": "Nothing, or less than the goal, was processed.",
+    "finished": "Part of the input was processed; the rest was given up or lost. Or there was no input, as the task allows.",
+    "aborting": "The task is being killed; it waits until its jobs have gone.",
+    "aborted": "The task was killed.",
+    "finishing": "The task was told to finish; it waits until its jobs have gone.",
+    "topreprocess": "The job whose result fills in parameters is made before all others, as soon as a queue has room.",
+    "preprocessing": "The job whose result fills in parameters waits or runs; its datasets follow once that has finished.",
+    "tobroken": "The parameters cannot be carried out; the task is about to be broken.",
+    "broken": "The parameters cannot be carried out; submit the task anew.",
+    "toretry": "A retry was accepted; inputs that were given up are made ready again.",
+    "toincexec": "An incremental execution was accepted; the inputs are looked at again.",
+    "rerefine": "The parameters are read again for an incremental execution.",
+    "paused": "Somebody paused the task; it goes on when it is resumed.",
+    "throttled": "The task makes no jobs for a while; the reason says why, and what ends it.",
+    "exhausted": "The task cannot go on by itself: retry it, finish it or kill it.",
+    "passed": "The task is on its way to its final state.",
+}
+"""State -> sentence. A test holds that no state is without."""
