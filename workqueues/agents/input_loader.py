@@ -17,6 +17,7 @@ from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.queries.datasets import files_of_masters
 from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
 from workqueues.queries.tasks import input_writers, parent_facts
+from workqueues.queries.used_files import used_files
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
@@ -35,7 +36,8 @@ from workqueues.rules.refine import (
     plan,
     read_task,
 )
-from workqueues.rules.refine.input_files import InputFiles, usable_files
+from workqueues.rules.refine.chosen_files import absent_files, chosen_files
+from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
 from workqueues.rules.refine.plan import being_written
 from workqueues.splitters.pairs import binding_of
 from workqueues.states import INPUT_TYPES, MASTER_TYPES, MUTABLE
@@ -83,21 +85,27 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     """
     plans: dict[tuple[str, str], DatasetPlan] = {(p.name, p.type): p for p in planned.datasets}
     inputs = [p for p in planned.datasets if p.type == "input"]
-    recovery = recovery_of(task) if parse(task.split_rule).recovery else None
+    rules = parse(task.split_rule)
+    recovery = recovery_of(task) if rules.recovery else None
     rows = Dataset.objects.filter(task_id=task.id, type__in=INPUT_TYPES, excluded=False)
     datasets = sorted(rows, key=lambda d: (d.master_id is not None, d.id))
     read = _catalogued(task, inputs)
     for dataset in datasets:
         if dataset.n_files and dataset.type == "input" and dataset.dataset_name in read:
             hold_absent(run.id, dataset, {f.lfn for f in read[dataset.dataset_name]}, run.who)
+    growing = followed(rules, {p.name: p.state for p in inputs}, written)
+    if not recovery:
+        fed = {dataset.dataset_name for dataset in datasets if dataset.n_files}
+        _look_for_named(read, inputs, growing | fed)
+    used = used_files(planned.skips_used_by, [p.name for p in planned.datasets])
+    read, used_before = chosen_files(read, inputs, used), _used_before(read, inputs, used)
     catalogued = usable_files(_checked(task, planned, read), inputs)
     if recovery:
         catalogued = recovered_files(recovery.contents, catalogued)
-    rules, templates = parse(task.split_rule), OutputTemplate.objects.filter(task_id=task.id).order_by("id")
+    templates = OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     known, events = files_of_masters(task.id)
-    input_files = InputFiles(task.id, rules, catalogued, patterns, known, events)
-    growing = followed(rules, {p.name: p.state for p in inputs}, written)
+    input_files = InputFiles(task.id, rules, catalogued, patterns, known, events, used=used)
     empty, new = [], 0
     for dataset in datasets:
         p = plans.get((dataset.dataset_name, dataset.type))
@@ -127,7 +135,20 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     usable = sum(masters.values_list("n_files_to_be_used", flat=True))
-    return LoadedInputs(usable, empty, input_files.without_events, new, growing_names)
+    return LoadedInputs(usable, empty, input_files.without_events, new, growing_names, used_before)
+
+
+def _look_for_named(read: Mapping[str, Sequence[NewFile]], inputs: Sequence[DatasetPlan], known: Collection[str]) -> None:
+    """Raises CannotFeed where a file is not there that an item names; datasets that are `known` were read, or still grow."""
+    for lfn, name in absent_files(read, inputs, known).items():
+        raise CannotFeed(f"{name} has no file {lfn}, which the task names in files")
+
+
+def _used_before(
+    read: Mapping[str, Sequence[NewFile]], inputs: Sequence[DatasetPlan], used: Mapping[str, Collection[str]]
+) -> int:
+    """How many files of the masters other tasks have used."""
+    return sum(sum(f.lfn in used[p.name] for f in read[p.name]) for p in inputs if p.master and p.name in used)
 
 
 def _catalogued(task: Task, inputs: Sequence[DatasetPlan]) -> dict[str, Sequence[NewFile]]:

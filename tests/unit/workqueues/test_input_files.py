@@ -10,6 +10,7 @@ import pytest
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.split_rule import SplitRules
 from workqueues.rules.refine import DatasetPlan
+from workqueues.rules.refine.chosen_files import absent_files, chosen_files
 from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
 
 MASTER = DatasetPlan("in.data", "input")
@@ -80,3 +81,23 @@ def test_a_shuffled_dataset_comes_in_the_same_order_when_it_is_fed_again() -> No
     once, again = fed(shuffled, files(*range(1, 30))), fed(shuffled, files(*range(1, 30)))
     assert once == again
     assert [f.lfn for f in once] != sorted(f.lfn for f in once)
+
+
+def test_a_task_uses_the_files_that_it_names_and_none_that_others_have_used() -> None:
+    named = DatasetPlan("in.data", "input", stream_name="IN", files=("data._01.root", "data._03.root", "other.root"))
+    second = DatasetPlan("in.more", "input", stream_name="IN", files=named.files)
+    catalogued = {"in.data": files(1, 1, 1), "in.more": [NewFile("other.root"), NewFile("last.root")]}
+    chosen = chosen_files(catalogued, [named, second], {"in.data": {"data._03.root"}})
+    assert {name: [f.lfn for f in of] for name, of in chosen.items()} == {"in.data": ["data._01.root"], "in.more": ["other.root"]}
+    assert absent_files(catalogued, [named, second], ()) == {}
+    assert absent_files({**catalogued, "in.more": []}, [named, second], ()) == {"other.root": "in.data"}
+    assert absent_files({**catalogued, "in.more": []}, [named, second], {"in.more"}) == {}, "it may come yet"
+
+
+def test_a_sequence_goes_on_behind_the_numbers_that_others_have_used() -> None:
+    used = {"pseudo_dataset": {"pseudo_000001", "pseudo_000003"}}
+    records = DatasetPlan("pseudo_dataset", "pseudo_input", n_files=3, n_events=25, events_per_file=10)
+    made = list(InputFiles(5, SplitRules(), {}, used=used).of(records))
+    assert [(f.lfn, f.n_events, f.first_event) for f in made] == [
+        ("pseudo_000002", 10, 1), ("pseudo_000004", 10, 11), ("pseudo_000005", 5, 21),
+    ]  # fmt: skip

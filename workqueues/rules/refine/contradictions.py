@@ -141,7 +141,7 @@ def _rounds(task: TaskParameters) -> Faults:
             yield "period", "required", f"{name} needs period"
     if task.period and not task.noInput:
         yield "period", "contradiction", "a periodic task has no input; set noInput"
-    for name in ("nFiles", "nEvents", "goal", "termCondition", "lostFiles") if task.period else ():
+    for name in ("nFiles", "nEvents", "goal", "termCondition", "lostFiles", "skipFilesUsedBy") if task.period else ():
         if getattr(task, name):
             yield (
                 name,
@@ -161,6 +161,8 @@ def _recovery(task: TaskParameters) -> Faults:
     for name in ("nFiles", "nEvents") if task.lostFiles and not task.noInput else ():
         if getattr(task, name):
             yield name, "contradiction", f"lostFiles says which files are read, and {name} too"
+    if task.lostFiles and task.skipFilesUsedBy:
+        yield "skipFilesUsedBy", "contradiction", "lostFiles says which files are read, and they were used by the old task"
     for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite", "useFileAsSourceLFN") if task.lostFiles else ():
         if getattr(task, name):
             yield name, "not_supported_yet", f"{name} and lostFiles together are not supported yet"

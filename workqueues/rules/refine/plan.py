@@ -122,6 +122,7 @@ def plan(
         max_failure=task.maxFailure or None,
         shares_outputs=task.allowTaskDuplication,
         continues=task.oldDatasetName,
+        skips_used_by=task.skipFilesUsedBy,
         notes=notes(document),
     )
 

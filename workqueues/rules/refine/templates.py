@@ -83,7 +83,7 @@ def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
     if task.noInput:
         return records_of(items, task) == 1 and not task.period
     masters = {name for item in input_items(items)[:1] for name in item.names}
-    wanted, per_job = task.nFiles, task.nFilesPerJob
+    wanted, per_job = task.nFiles or sum(len(item.files) for item in input_items(items)[:1]), task.nFilesPerJob
     cut = any(
         getattr(task, name) for name in ("tgtNumEventsPerJob", "nGBPerJob", "groupBoundaryID", "respectLB", "useFileAsSourceLFN")
     )
@@ -110,6 +110,8 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
                 yield f"{item.path}.value", "contradiction", f"the same dataset is the stream {first[name].stream} before"
             elif item.attributes and first[name].attributes != item.attributes:
                 yield f"{item.path}.attributes", "contradiction", f"{first[name].path} says something else of {name}"
+            elif item.files and item.files != first[name].files:
+                yield f"{item.path}.files", "contradiction", f"{first[name].path} says something else of {name}"
             yield from _places(item, first[name], name)
         if not again and owner.setdefault(item.stream, item) is not item:
             message = f"{item.stream} is the stream of {owner[item.stream].path}: other datasets need a placeholder of their own"

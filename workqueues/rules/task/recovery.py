@@ -14,7 +14,7 @@ from workqueues.states import OUTPUT_TYPES
 DROPPED = (
     "parentTaskName", "noWaitParent", "runUntilClosed", "nChunksToWait", "noInputPooling", "waitInput", "allowEmptyInput",
     "uniqueTaskName", "allowTaskDuplication", "goal", "termCondition", "useExhausted", "failWhenGoalUnreached", "nScouts",
-    "skipShortInput", "skipShortOutput", "period", "periodJobs", "periodUntil",
+    "skipShortInput", "skipShortOutput", "period", "periodJobs", "periodUntil", "skipFilesUsedBy",
 )  # fmt: skip
 """What the new task does not take over: its input is known, and all of it is wanted."""
 

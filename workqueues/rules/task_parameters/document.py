@@ -25,6 +25,7 @@ from workqueues.rules.task_parameters.declaration import (
     Parameter,
     Percent,
     PostProcessing,
+    TaskIds,
     Whole,
     flag,
     number,
@@ -108,7 +109,7 @@ class TaskParameters(BaseModel):
     nEventsPerRange: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
     groupBoundaryID: Whole = number("How boundaries of files bind jobs and outputs: 1 to 4.", high=4, code="GB")
     maxWalltime: Whole = number("Wanted longest wall time of a job, hours.", low=1, high=10_000, code="MW")
-    skipFilesUsedBy: Any = parameter("Files that these tasks used are left out.", row="J23")
+    skipFilesUsedBy: TaskIds = parameter("Numbers of tasks: files, and numbers of a sequence, that they used are left out.", ())
     skipShortInput: Flag = flag(
         "Events behind the last whole nEventsPerJob of a file are left out, and files with fewer.", code="SI"
     )
