@@ -62,8 +62,8 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str, t
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     wanted = files_wanted(parse(task.split_rule).cutting, dataset, max_files_of(task), jobs)
     picked = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
-    files, taken = turns.chosen(picked), len(picked)
-    usable = usable_input(task, dataset, files, taken=taken, apart=not turns.last)
+    files, taken, drained = turns.chosen(picked), len(picked), len(picked) < min(wanted, MOST_FILES)
+    usable = usable_input(task, dataset, files, taken=taken, apart=not turns.last, drained=drained)
     if not files:
         return usable
     whole, bound = not usable.pieces, usable.rules.boundary > 0 and dataset.type != "pseudo_input"
@@ -73,7 +73,7 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str, t
         drop(run_id, task.id, [DroppedEvents(file_id, 0, 0)], f"it belongs together with {partner}", who)
     if left_out := loaded.left_out:
         files = [f for f in files if f.id not in left_out]
-        usable = usable_input(task, dataset, files, taken=taken - len(left_out), apart=not turns.last)
+        usable = usable_input(task, dataset, files, taken=taken - len(left_out), apart=not turns.last, drained=drained)
     return replace(usable, others=loaded.secondaries)
 
 

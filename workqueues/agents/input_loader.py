@@ -14,14 +14,14 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
 from workqueues.ledger.open_inputs import hold_absent, let_go_collected
 from workqueues.models import Dataset, OutputTemplate, Task
-from workqueues.queries.datasets import files_of_masters
+from workqueues.queries.datasets import files_of_masters, staging_blocks
 from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.used_files import used_files
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.feeding import LoadedInputs, NewFile
-from workqueues.rules.jobs.open_inputs import bunch, followed, held_at_first
+from workqueues.rules.jobs.open_inputs import bunch, followed, growing_blocks, held_at_first
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.jobs.staging import NOT_LOOKED_AT
 from workqueues.rules.refine import (
@@ -105,6 +105,7 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     templates = OutputTemplate.objects.filter(task_id=task.id).order_by("id")
     patterns = list(templates.values_list("filename_template", flat=True)) if rules.fields_of_file else []
     known, events = files_of_masters(task.id)
+    blocks = _growing_blocks(catalogued, known, growing) if rules.release_per_lb else {}
     input_files = InputFiles(task.id, rules, catalogued, patterns, known, events, used=used)
     empty, new = [], 0
     for dataset in datasets:
@@ -129,13 +130,34 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
         )
     still = Dataset.objects.filter(task_id=task.id, state=MUTABLE, excluded=False)
     growing_names = list(still.order_by("id").values_list("dataset_name", flat=True))
-    if rules.no_wait_parent:
-        size = bunch(rules, gdpconfig.value("feeder", "JOBS_TO_WAIT", vo=task.vo))
-        let_go_collected(run.id, task.id, size, run.who, growing=bool(growing_names))
+    if rules.no_wait_parent or rules.release_per_lb:
+        new += _let_go(run, task, rules, growing_names, blocks)
     _bind_numbers(run, task, rules)
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None)
     usable = sum(masters.values_list("n_files_to_be_used", flat=True))
     return LoadedInputs(usable, empty, input_files.without_events, new, growing_names, used_before)
+
+
+def _growing_blocks(
+    catalogued: Mapping[str, Sequence[NewFile]], known: Mapping[str, Sequence[NewFile]], growing: Collection[str]
+) -> dict[str, Collection[int]]:
+    """The lumi blocks of the inputs that grow to which files may still come; `known`: the files that the task has."""
+    blocks: dict[str, Collection[int]] = {}
+    for name in growing:
+        had = {f.lfn for f in known.get(name, ())}
+        fresh = {f.lumi_block_nr for f in catalogued[name] if f.lfn not in had}
+        blocks[name] = growing_blocks({f.lumi_block_nr for f in catalogued[name]}, fresh)
+    return blocks
+
+
+def _let_go(run: Run, task: Task, rules: SplitRules, growing: Sequence[str], blocks: Mapping[str, Collection[int]]) -> int:
+    """Let files go that were held until there were enough, or their lumi blocks were complete: how many."""
+    size = bunch(rules, gdpconfig.value("feeder", "JOBS_TO_WAIT", vo=task.vo)) if rules.no_wait_parent else 1
+    held_blocks = None
+    if rules.release_per_lb:
+        staged = staging_blocks(task.id)
+        held_blocks = {name: {*staged.get(name, ()), *blocks.get(name, ())} for name in {*staged, *growing}}
+    return let_go_collected(run.id, task.id, size, run.who, growing=bool(growing), blocks=held_blocks)
 
 
 def _look_for_named(read: Mapping[str, Sequence[NewFile]], inputs: Sequence[DatasetPlan], known: Collection[str]) -> None:

@@ -22,6 +22,7 @@ from workqueues.ledger.moves import move_dataset
 from workqueues.ledger.picked_files import return_picked
 from workqueues.models import Dataset, Task
 from workqueues.queries.ranges import GIVEN_BACK
+from workqueues.rules.jobs.open_inputs import GROWING_BLOCK
 from workqueues.rules.jobs.resource_type import resource_type
 from workqueues.rules.jobs.staging import STAGED_FIRST
 from workqueues.rules.task.changes import AttributesAsked, Change, ReleaseAsked, SplitRuleAsked, TriesAsked
@@ -106,7 +107,7 @@ def set_attributes(task: Task, asked: AttributesAsked, who: str) -> Changed:
 _RELEASED = f"""
 WITH waiting AS (
     SELECT id FROM workqueues_file WHERE dataset_id = ANY(%(datasets)s) AND status IN ({INPUT_FILE.unused.sql})
-        AND (starts_with(held, %(staged)s) OR held = '' AND retry_due > now()) ORDER BY id
+        AND (starts_with(held, %(staged)s) OR held = %(block)s OR held = '' AND retry_due > now()) ORDER BY id
 ), noted AS (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
     SELECT id, %(task)s, 'held', 'ready', %(who)s, 'released' FROM waiting
@@ -116,8 +117,10 @@ UPDATE workqueues_file f SET held = '', retry_due = NULL FROM waiting WHERE f.id
 
 
 def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
-    """Inputs that wait to be staged or for another try are given to jobs as they are, and the task is looked at now."""
-    n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST)
+    """Inputs that wait to be staged, for their lumi block or for another try are given to jobs as they are, and the task is
+    looked at now.
+    """
+    n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST, block=GROWING_BLOCK)
     rewritten(task)
     look_after_commit("wake", "generate")
     files = f"{n} input file{'' if n == 1 else 's'}"

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from workqueues.rules.jobs.open_inputs import COLLECTED, bunch, followed, held_at_first, let_go, still_open, waiting
+from workqueues.rules.jobs.open_inputs import (
+    COLLECTED,
+    GROWING_BLOCK,
+    bunch,
+    followed,
+    growing_blocks,
+    held_at_first,
+    let_go,
+    still_open,
+    waiting,
+)
 from workqueues.rules.jobs.split_rule import parse
 
 STATES = {"a": "open", "b": "closed", "c": "open"}
@@ -47,6 +57,14 @@ def test_whole_bunches_are_let_go_and_all_when_no_more_come() -> None:
 def test_only_files_of_running_parents_are_collected_and_those_that_are_staged_wait_for_that() -> None:
     assert held_at_first(parse("NW=1")) == COLLECTED
     assert held_at_first(parse("RC=1")) == held_at_first(parse("NW=1,IS=1")) == ""
+
+
+def test_a_lumi_block_is_complete_once_a_later_one_is_there_and_nothing_came_to_it_lately() -> None:
+    assert growing_blocks({1, 2, 3}, {2}) == {2, 3}
+    assert growing_blocks({1, None}, {None}) == {1}
+    assert growing_blocks(set(), set()) == growing_blocks({None}, {None}) == frozenset()
+    assert held_at_first(parse("RC=1,RP=1")) == held_at_first(parse("NW=1,RP=1")) == GROWING_BLOCK
+    assert held_at_first(parse("RC=1,RP=1,IS=1")) == "", "it is staged first"
 
 
 def test_what_is_waited_for_is_named() -> None:

@@ -140,8 +140,8 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
 
 class LoadedInputs(NamedTuple):
     """Files of the masters that may be used, the names of secondary datasets without any, and how many files of the masters were
-    left out; how many files are new, and the datasets to which more may come. `used_before`: files of the masters that were left
-    out since other tasks had used them.
+    left out; how many files are new, or ready now, and the datasets to which more may come. `used_before`: files of the masters
+    that were left out since other tasks had used them.
     """
 
     usable: int

@@ -17,6 +17,9 @@ COLLECTED = "collected until there are enough files for more jobs"
 """Why a new file of a running parent is held."""
 
 
+GROWING_BLOCK = "held until its lumi block is complete"
+"""Why a file is held whose lumi block is not released yet."""
+
 ABSENT = "the catalogue does not have it any more"
 """Why a file is held that was not there when its dataset was read again."""
 
@@ -31,8 +34,10 @@ def followed(rules: SplitRules, states: Mapping[str, str], written: Collection[s
 
 
 def held_at_first(rules: SplitRules) -> str:
-    """Why new files of an input that is followed are held; empty where jobs are made of them at once."""
-    return COLLECTED if rules.no_wait_parent and not rules.pre_staging else ""
+    """Why new files of an input that is followed are held; empty where jobs are made of them at once, or once they are staged."""
+    if rules.pre_staging:
+        return ""
+    return GROWING_BLOCK if rules.release_per_lb else COLLECTED if rules.no_wait_parent else ""
 
 
 def bunch(rules: SplitRules, most_jobs: int) -> int:
@@ -48,6 +53,14 @@ def bunch(rules: SplitRules, most_jobs: int) -> int:
 def let_go(n_held: int, size: int, *, growing: bool) -> int:
     """How many of the held files are let go, the oldest first: whole bunches, and all once no more come."""
     return n_held // size * size if growing else n_held
+
+
+def growing_blocks(blocks: Collection[int | None], fresh: Collection[int | None]) -> frozenset[int]:
+    """The lumi blocks of an input that grows that are not complete: the newest, and those to which files have come since the
+    reading before (`fresh`). Nobody says when a block is complete, and files of several may come at the same time.
+    """
+    numbers = {block for block in blocks if block is not None}
+    return frozenset({block for block in fresh if block is not None} | ({max(numbers)} if numbers else set()))
 
 
 class Round(NamedTuple):

@@ -47,7 +47,8 @@ class SplitRules:
     `merge_output`: outputs are merged, so many files, events or GB in a job. `retry_ram_...`: memory after a job ran out of it.
     `run_until_closed`: new files of open inputs are
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
-    with `no_input_pooling`. `recovery`: it makes lost files of another task again.
+    with `no_input_pooling`; with `release_per_lb` whole lumi blocks of them. `recovery`: it makes lost files of another task
+    again.
     `period_s`: every so often `jobs_per_period` jobs are made.
     """
 
@@ -105,6 +106,7 @@ class SplitRules:
     no_wait_parent: bool = False
     no_input_pooling: bool = False
     chunks_to_wait: int | None = None
+    release_per_lb: bool = False
     recovery: bool = False
     period_s: int | None = None
     jobs_per_period: int | None = None
@@ -198,6 +200,7 @@ FLAGS: Mapping[str, str] = {
     "RC": "run_until_closed",
     "NW": "no_wait_parent",
     "NI": "no_input_pooling",
+    "RP": "release_per_lb",
     "RV": "recovery",
 }
 

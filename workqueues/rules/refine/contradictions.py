@@ -77,7 +77,15 @@ def _no_input(task: TaskParameters) -> Faults:
         yield "nFilesPerJob", "contradiction", "a task without input has one pseudo file a job"
     if task.nEventsPerInputFile:
         yield "nEventsPerInputFile", "contradiction", "a task without input has no input files"
-    for name in ("tgtNumEventsPerJob", "groupBoundaryID", "respectLB", "orderByLB", "useRealNumEvents", "skipShortInput"):
+    for name in (
+        "tgtNumEventsPerJob",
+        "groupBoundaryID",
+        "respectLB",
+        "orderByLB",
+        "releasePerLB",
+        "useRealNumEvents",
+        "skipShortInput",
+    ):
         if getattr(task, name):
             yield name, "contradiction", f"{name} is about the files of an input, which the task has not"
     if task.nFiles and task.nEvents:

@@ -115,7 +115,9 @@ class TaskParameters(BaseModel):
     )
     skipShortOutput: Flag = flag("Jobs with too few events or files are left out.", code="SH")
     respectLB: Flag = flag("A job keeps within one lumi block.", code="RL")
-    releasePerLB: Flag = flag("A lumi block is released when it is complete.", row="J9", code="RP")
+    releasePerLB: Flag = flag(
+        "Files of an input that grows, or is staged, are used once their lumi block is complete.", code="RP"
+    )
     orderByLB: Flag = flag("Files are used in the order of their lumi blocks.", code="OL")
     respectSplitRule: Flag = flag(
         "Scouts are cut as the task's other jobs; else one has a single file where the task does not say.", code="RR"
