@@ -67,7 +67,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
     read_before = through_since_read(task.id)
     if read_before and inputs.growing:
         next_at = next_reading(task.id) or run.now
-        retry_later(run.id, task.id, waiting(inputs.growing), max((next_at - run.now).total_seconds(), 0.0))
+        why = waiting(inputs.growing, held_up=parse(task.split_rule).held_up)
+        retry_later(run.id, task.id, why, max((next_at - run.now).total_seconds(), 0.0))
         return
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)

@@ -17,6 +17,7 @@ from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import CatalogueDataset, Dataset, File, FileChange, PlannedOutput, Task
 from workqueues.rules.jobs.open_inputs import ABSENT, COLLECTED, GROWING_BLOCK, let_go, waiting
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_DATASET, MASTER_TYPES, MUTABLE, TASK
 
 _FOLLOWED = Q(state=MUTABLE, excluded=False)
@@ -45,7 +46,7 @@ def wait_for_more(run_id: str, task_id: int, who: str) -> None:
         followed = Dataset.objects.select_for_update(no_key=True).filter(_FOLLOWED, task_id=task_id)
         datasets = list(followed.order_by("id"))
         due = min((d.state_check_expiration for d in datasets if d.state_check_expiration), default=None)
-        why = waiting([d.dataset_name for d in datasets])
+        why = waiting([d.dataset_name for d in datasets], held_up=parse(task.split_rule).held_up)
         for dataset in datasets:
             if dataset.status in INPUT_DATASET.accepting("refresh"):
                 move_dataset(dataset, "toupdate", who, "all files so far are through")

@@ -24,8 +24,9 @@ from workqueues.models import Dataset, Task
 from workqueues.queries.ranges import GIVEN_BACK
 from workqueues.rules.jobs.open_inputs import GROWING_BLOCK
 from workqueues.rules.jobs.resource_type import resource_type
+from workqueues.rules.jobs.split_rule import HELD_UP, without
 from workqueues.rules.jobs.staging import STAGED_FIRST
-from workqueues.rules.task.changes import AttributesAsked, Change, ReleaseAsked, SplitRuleAsked, TriesAsked
+from workqueues.rules.task.changes import AttributesAsked, Change, InputCompleteAsked, ReleaseAsked, SplitRuleAsked, TriesAsked
 from workqueues.rules.task.split_changes import split_rule_after
 from workqueues.states import INPUT_FILE, INPUT_TYPES, TASK
 
@@ -125,6 +126,21 @@ def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
     look_after_commit("wake", "generate")
     files = f"{n} input file{'' if n == 1 else 's'}"
     return Changed({}, {"files": n}, f"{files} of task {task.id} {'waits' if n == 1 else 'wait'} no longer; it is looked at now.")
+
+
+def complete_input(task: Task, asked: InputCompleteAsked, who: str) -> Changed:
+    """No workflow feeds the input of the task any more: it is read once more, now."""
+    params = task.params
+    if not params.task_params.pop("workflowHoldup", False):
+        return Changed({}, {}, f"Task {task.id} is as it was: no workflow feeds its input.")
+    params.save(update_fields=["task_params"])
+    Dataset.objects.filter(task_id=task.id, type="input", state_check_expiration__isnull=False).update(
+        state_check_expiration=TransactionNow()
+    )
+    rewritten(task, split_rule=without(task.split_rule, HELD_UP))
+    look_after_commit("feed")
+    told = f"The input of task {task.id} is complete: it is read once more, and the task ends with what is in it."
+    return Changed({"workflowHoldup": True}, {"workflowHoldup": False}, told)
 
 
 _TRIES = """

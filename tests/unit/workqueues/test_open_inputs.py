@@ -28,6 +28,7 @@ STATES = {"a": "open", "b": "closed", "c": "open"}
         ("RC=1", {"b"}, {"a", "c"}),
         ("NW=1", {"b", "x"}, {"b"}),
         ("NW=1,RC=1", {"b"}, {"a", "b", "c"}),
+        ("WH=1", set(), {"a", "b", "c"}),
     ],
 )
 def test_inputs_are_followed_that_are_open_or_that_a_parent_still_writes(rule: str, written: set[str], names: set[str]) -> None:
@@ -70,4 +71,7 @@ def test_a_lumi_block_is_complete_once_a_later_one_is_there_and_nothing_came_to_
 def test_what_is_waited_for_is_named() -> None:
     assert still_open(["a"]) == "a is still open, and new files are looked for"
     assert still_open(list("abcde")) == "a, b, c and 2 more are still open, and new files are looked for"
+    assert still_open(["a"], held_up=True) == (
+        "new files of a are looked for until somebody says that the input is complete (workflowHoldup)"
+    )
     assert waiting(["pseudo_dataset"]).startswith("all rounds so far are through")

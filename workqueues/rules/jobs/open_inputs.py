@@ -26,9 +26,11 @@ ABSENT = "the catalogue does not have it any more"
 
 def followed(rules: SplitRules, states: Mapping[str, str], written: Collection[str]) -> frozenset[str]:
     """The inputs to which files may still come, as the task wishes: `states` in the catalogue by name; `written`: those that a
-    parent that has not ended writes.
+    parent that has not ended writes. Of a task whose input a workflow feeds all, until it is told that they are complete.
     """
     while_open = {name for name, state in states.items() if state == "open"} if rules.run_until_closed else set()
+    if rules.held_up:
+        return frozenset(states)
     beside_parent = set(states) & set(written) if rules.no_wait_parent else set()
     return frozenset(while_open | beside_parent)
 
@@ -84,14 +86,16 @@ def round_due(due: datetime | None, period_s: float, until: datetime | None, now
     return Round(True, min(following, until) if until is not None else following)
 
 
-def waiting(names: Sequence[str]) -> str:
+def waiting(names: Sequence[str], *, held_up: bool = False) -> str:
     """Why a task goes on although all known files are through; the records of a periodic task are its rounds."""
     if all(name.startswith(PREFIX) for name in names):
         return "all rounds so far are through; the next one begins when its time has come"
-    return f"all files so far are through; {still_open(sorted(names))}"
+    return f"all files so far are through; {still_open(sorted(names), held_up=held_up)}"
 
 
-def still_open(names: Sequence[str]) -> str:
-    """That files may come to these datasets."""
+def still_open(names: Sequence[str], *, held_up: bool = False) -> str:
+    """That files may come to these datasets; `held_up`: whether or not they are open."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    if held_up:
+        return f"new files of {shown} are looked for until somebody says that the input is complete (workflowHoldup)"
     return f"{shown} {'is' if len(names) == 1 else 'are'} still open, and new files are looked for"

@@ -83,6 +83,7 @@ def _no_input(task: TaskParameters) -> Faults:
         "respectLB",
         "orderByLB",
         "releasePerLB",
+        "workflowHoldup",
         "useRealNumEvents",
         "skipShortInput",
     ):

@@ -66,6 +66,10 @@ class ReleaseAsked(Asked):
     pass
 
 
+class InputCompleteAsked(Asked):
+    pass
+
+
 class TriesAsked(Asked):
     n: Whole = number("Tries more for each input file.", low=1, high=100, default=MORE_TRIES)
 
@@ -157,6 +161,16 @@ CHANGES: Mapping[str, Change] = {
             "Change what the jobs of a task need",
             "New jobs ask for this; those that exist stay as they are. The class of resources follows.",
             "Needs",
+        ),
+        Change(
+            "input-complete",
+            Right("task:input", OWN_OR_OPERATED.roles | _OPERATORS, OWN_OR_OPERATED.refusal),
+            TASK.adjustable | TASK.unread,
+            InputCompleteAsked,
+            "Say that the input of a task is complete",
+            "A task whose input a workflow feeds (workflowHoldup) reads its inputs once more, and ends when all that is in "
+            "them is processed. Others are as they were.",
+            "Input complete",
         ),
         Change(
             "tries",

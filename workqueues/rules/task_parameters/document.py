@@ -251,7 +251,9 @@ class TaskParameters(BaseModel):
     termCondition: str = text("The goal in words, as in: 90% of files.", "term_condition")
     failWhenGoalUnreached: Flag = flag("A task below its goal fails.", code="FG")
     noAutoPause: Flag = flag("Never throttled, however many of its jobs fail.", code="NP")
-    workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
+    workflowHoldup: Flag = flag(
+        "Steps of a workflow feed its input: it uses what comes, and ends when it is told that the input is complete.", code="WH"
+    )
     disableAutoFinish: Flag = flag("No end by a goal that is reached, nor of an exhausted task by time.", code="DF")
     noThrottle: Flag = flag("Never throttled, however often its files were tried.")
     outputPostProcessing: PostProcessing | None = parameter(
