@@ -210,7 +210,7 @@ def test_a_retry_with_what_is_so_already_is_a_plain_retry() -> None:
         ({"nFiles": 3, "taskName": "u"}, "changes.taskName", "unchangeable"),
         ({"nFiles": 3}, "changes.nFiles", "range"),
         ({"nEvents": 39}, "changes.nEvents", "range"),
-        ({"ignoreMissingInDS": True}, "changes.ignoreMissingInDS", "not_supported_yet"),
+        ({"useZipToPin": True}, "changes.useZipToPin", "not_supported_yet"),
         ({"dsForIN9": "other"}, "changes.dsForIN9", "exists"),
         ({"nFilesPerJob": 5, "nMaxFilesPerJob": 3}, "changes.nFilesPerJob", "contradiction"),
     ],

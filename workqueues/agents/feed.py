@@ -129,7 +129,7 @@ def look_for_inputs(run: Run, task: Task) -> bool:
     give_back_picked(run.id, task.id)  # the claim may be that of a generator that died
     config = gdpconfig.component("storage", vo=task.vo)
     pauses = Pauses(config["LOST_CONFIRM"], config["LOOK_AGAIN"])
-    sought = files_to_look_for(task.id)
+    sought, skips = files_to_look_for(task.id), parse(task.split_rule).ignore_missing
     put_off(run.id, task.id, pauses.again_s)  # one that cannot be looked for does not keep all others from it
     verdicts: dict[int, FileVerdict] = {}
     try:
@@ -139,7 +139,7 @@ def look_for_inputs(run: Run, task: Task) -> bool:
             waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
             faults = storage_faults({f.storage for f in waiting})
             verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
-            if dataset not in known:
+            if dataset not in known and not skips:
                 verdicts |= {f.id: unknown_dataset_verdict(f, *dataset, run.now, pauses) for f in suspect}
                 continue
             looks = catalogue().check(dataset, [f.lfn for f in suspect])

@@ -37,6 +37,7 @@ from workqueues.rules.refine import (
     read_task,
 )
 from workqueues.rules.refine.chosen_files import absent_files, chosen_files
+from workqueues.rules.refine.deleted_inputs import deleted_inputs
 from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
 from workqueues.rules.refine.plan import being_written
 from workqueues.splitters.pairs import binding_of
@@ -44,7 +45,8 @@ from workqueues.states import INPUT_TYPES, MASTER_TYPES, MUTABLE
 
 
 def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, DatasetFacts], Collection[str]]:
-    """The inputs of a task that the catalogue has for it, and those of other VOs that it may not read any more.
+    """The inputs of a task that the catalogue has for it, or had and that it skips, and those of other VOs that it may not read
+    any more.
 
     Of inputs that came with a change nobody has seen yet that it may read them: they are as if they did not exist.
     """
@@ -54,7 +56,22 @@ def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, Dat
     if absent and task.status == "rerefine":
         seen = Dataset.objects.filter(task_id=task.id, dataset_name__in=absent).values_list("dataset_name", flat=True)
         absent = list(seen.distinct())
-    return known, catalogue().withheld(reader, absent)
+    withheld = catalogue().withheld(reader, absent)
+    deleted = deleted_inputs(document, known, _existed(task, document).difference(withheld))
+    return {**known, **deleted}, withheld
+
+
+def _existed(task: Task, document: TaskDocument) -> frozenset[str]:
+    """The inputs of a task that skips deleted ones which the catalogue had: at the submission, or since they were refined."""
+    rows = Dataset.objects.filter(task_id=task.id, type="input").values_list("dataset_name", "state")
+    had = {name for name, state in rows if state != "missing"}
+    if task.datasets.exists():
+        return frozenset(had) if parse(task.split_rule).ignore_missing else frozenset()
+    if not document.parameters.ignoreMissingInDS or document.parameters.waitInput:
+        return frozenset()
+    parent, writers = parent_facts(task), input_writers(task)
+    written = {*(parent.outputs if parent else ()), *(writer.dataset_name for writer in writers)}
+    return frozenset(document.input_names) - written
 
 
 class InputsSeen(NamedTuple):

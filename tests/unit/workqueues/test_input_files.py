@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.builders import reading
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.rules.refine import DatasetPlan
+from workqueues.rules.refine import DatasetFacts, DatasetPlan, read_task
 from workqueues.rules.refine.chosen_files import absent_files, chosen_files
+from workqueues.rules.refine.deleted_inputs import deleted_inputs
 from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
 
 MASTER = DatasetPlan("in.data", "input")
@@ -101,3 +103,21 @@ def test_a_sequence_goes_on_behind_the_numbers_that_others_have_used() -> None:
     assert [(f.lfn, f.n_events, f.first_event) for f in made] == [
         ("pseudo_000002", 10, 1), ("pseudo_000004", 10, 11), ("pseudo_000005", 5, 21),
     ]  # fmt: skip
+
+
+def test_a_secondary_dataset_is_skipped_only_beside_others_of_its_item() -> None:
+    document = read_task(
+        reading("t", "in.one,in.two", ignoreMissingInDS=True)
+        | {
+            "jobParameters": [
+                {"type": "template", "param_type": "input", "dataset": "in.one,in.two", "value": "--in ${IN/L}"},
+                {"type": "template", "param_type": "input", "dataset": "low.one,low.two", "value": "--low ${LOW/L}"},
+                {"type": "template", "param_type": "input", "dataset": "db", "value": "--db ${DB}"},
+                {"type": "template", "param_type": "output", "dataset": "t.OUT", "value": "--out=t.OUT.${SN}.txt"},
+            ]
+        }
+    )
+    assert not document.problems
+    known = {name: DatasetFacts(name) for name in ("in.two", "low.one")}
+    assert set(deleted_inputs(document, known, document.input_names)) == {"in.one", "low.two"}
+    assert set(deleted_inputs(document, known, ["low.two"])) == {"low.two"}

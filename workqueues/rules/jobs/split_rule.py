@@ -52,7 +52,7 @@ class SplitRules:
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
     with `no_input_pooling`; with `release_per_lb` whole lumi blocks of them. `recovery`: it makes lost files of another task
     again. `held_up`: new files of all inputs are used, closed or not, until somebody says that they are complete.
-    `period_s`: every so often `jobs_per_period` jobs are made.
+    `ignore_missing`: inputs that are deleted meanwhile are skipped. `period_s`: every so often `jobs_per_period` jobs are made.
     """
 
     files_per_job: int | None = None
@@ -111,6 +111,7 @@ class SplitRules:
     chunks_to_wait: int | None = None
     release_per_lb: bool = False
     held_up: bool = False
+    ignore_missing: bool = False
     recovery: bool = False
     period_s: int | None = None
     jobs_per_period: int | None = None
@@ -205,6 +206,7 @@ FLAGS: Mapping[str, str] = {
     "NW": "no_wait_parent",
     "NI": "no_input_pooling",
     "RP": "release_per_lb",
+    "IM": "ignore_missing",
     HELD_UP: "held_up",
     "RV": "recovery",
 }

@@ -15,7 +15,7 @@ DROPPED = (
     "parentTaskName", "noWaitParent", "runUntilClosed", "nChunksToWait", "noInputPooling", "waitInput", "allowEmptyInput",
     "uniqueTaskName", "allowTaskDuplication", "goal", "termCondition", "useExhausted", "failWhenGoalUnreached", "nScouts",
     "skipShortInput", "skipShortOutput", "period", "periodJobs", "periodUntil", "skipFilesUsedBy",
-    "releasePerLB", "workflowHoldup",
+    "releasePerLB", "workflowHoldup", "ignoreMissingInDS",
 )  # fmt: skip
 """What the new task does not take over: its input is known, and all of it is wanted."""
 

@@ -137,7 +137,7 @@ class TaskParameters(BaseModel):
     useFileAsSourceLFN: Flag = flag("Those fields come from the input file's name; a job has files of one such name.", code="UF")
     instantiateTmpl: Flag = flag("Outputs are templates: jobs write into a new dataset named after each.", code="IT")
     instantiateTmplSite: Flag = flag("The same, with a dataset for each computing queue.", code="IA")
-    ignoreMissingInDS: Flag = flag("An input dataset deleted later is skipped.", row="J10", code="IM")
+    ignoreMissingInDS: Flag = flag("An input dataset that is deleted after the submission is skipped.", code="IM")
     inFilePosEvtNum: Flag = flag("The number of an event is its position in the file.", row="J13", code="IF")
     useInFilesInContainer: Flag = flag("List of files by container.", row="J26")
     useInFilesWithNewAttemptNr: Flag = flag("Files come with new attempt numbers.", row="J10")
