@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.builders import catalogue_dataset, grid, more_files, parameters, reading, submitted
 from tests.flow.steps import end, run_agents, run_jobs, take
+from workqueues.ledger.commands import command
 from workqueues.models import File, Task
 
 pytestmark = pytest.mark.django_db
@@ -15,6 +16,10 @@ def lfns(task: Task, type_: str = "input") -> list[str]:
     return [
         lfn.rpartition(".")[2] for lfn in File.objects.filter(task=task, type=type_).order_by("id").values_list("lfn", flat=True)
     ]
+
+
+def names(task: Task) -> set[str]:
+    return set(File.objects.filter(task=task, type="input").values_list("lfn", flat=True))
 
 
 def status(task: Task) -> str:
@@ -70,3 +75,26 @@ def test_only_the_files_that_an_item_names_are_used_and_each_must_be_there() -> 
     run_agents()
     assert status(strange) == "broken"
     assert "in.data has no file in.data.000009, which the task names in files" in strange.error_dialog
+
+
+def test_a_file_that_was_made_again_is_used_in_place_of_the_one_that_is_named() -> None:
+    (queue,) = grid()
+    catalogue_dataset("in.data", 0)
+    more_files("in.data", "a.root.1", "b.root.1")
+    params = reading("t", "in.data", nFilesPerJob=1, useInFilesWithNewAttemptNr=True)
+    params["jobParameters"][0]["files"] = ["a.root.1", "b.root.1"]
+    task = submitted(params)
+    run_agents()
+    end(take(queue))
+    more_files("in.data", "a.root.2", "b.root.2")
+    run_jobs(queue)
+    run_agents(3)
+    assert status(task) == "done"
+    command(task.id, "incexec", "user:ada")
+    run_agents(3)
+    assert (status(task), names(task)) == ("done", {"a.root.1", "b.root.1"}), "what it has processed is not processed again"
+    params = reading("u", "in.data", useInFilesWithNewAttemptNr=True)
+    params["jobParameters"][0]["files"] = ["a.root.1", "b.root.1"]
+    later = submitted(params)
+    run_agents()
+    assert names(later) == {"a.root.2", "b.root.2"}

@@ -14,7 +14,7 @@ from workqueues.catalogue import catalogue
 from workqueues.ledger.feed import CatalogueLook, add_files, bind_by_number
 from workqueues.ledger.open_inputs import hold_absent, let_go_collected
 from workqueues.models import Dataset, OutputTemplate, Task
-from workqueues.queries.datasets import files_of_masters, staging_blocks
+from workqueues.queries.datasets import files_not_gone, files_of_masters, staging_blocks
 from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.used_files import used_files
@@ -113,9 +113,10 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
     growing = followed(rules, {p.name: p.state for p in inputs}, written)
     if not recovery:
         fed = {dataset.dataset_name for dataset in datasets if dataset.n_files}
-        _look_for_named(read, inputs, growing | fed)
+        _look_for_named(read, inputs, growing | fed, newer=planned.newer_attempts)
     used = used_files(planned.skips_used_by, [p.name for p in planned.datasets])
-    read, used_before = chosen_files(read, inputs, used), _used_before(read, inputs, used)
+    taken = files_not_gone(task.id) if planned.newer_attempts else None
+    read, used_before = chosen_files(read, inputs, used, taken), _used_before(read, inputs, used)
     catalogued = usable_files(_checked(task, planned, read), inputs)
     if recovery:
         catalogued = recovered_files(recovery.contents, catalogued)
@@ -177,9 +178,11 @@ def _let_go(run: Run, task: Task, rules: SplitRules, growing: Sequence[str], blo
     return let_go_collected(run.id, task.id, size, run.who, growing=bool(growing), blocks=held_blocks)
 
 
-def _look_for_named(read: Mapping[str, Sequence[NewFile]], inputs: Sequence[DatasetPlan], known: Collection[str]) -> None:
+def _look_for_named(
+    read: Mapping[str, Sequence[NewFile]], inputs: Sequence[DatasetPlan], known: Collection[str], *, newer: bool
+) -> None:
     """Raises CannotFeed where a file is not there that an item names; datasets that are `known` were read, or still grow."""
-    for lfn, name in absent_files(read, inputs, known).items():
+    for lfn, name in absent_files(read, inputs, known, newer=newer).items():
         raise CannotFeed(f"{name} has no file {lfn}, which the task names in files")
 
 

@@ -111,6 +111,13 @@ def files_of_masters(task_id: int) -> tuple[dict[str, list[NewFile]], int | None
     return files, last
 
 
+def files_not_gone(task_id: int) -> set[str]:
+    """The names of input files that a task has and that are not lost or damaged."""
+    return set(
+        File.objects.filter(task_id=task_id, type="input").exclude(status__in=INPUT_FILE.gone).values_list("lfn", flat=True)
+    )
+
+
 def staging_blocks(task_id: int) -> dict[str, set[int]]:
     """Dataset -> its lumi blocks of which files are yet to be staged."""
     staged = File.objects.filter(task_id=task_id, held__startswith=STAGED_FIRST, status="ready", lumi_block_nr__isnull=False)

@@ -96,6 +96,24 @@ def test_a_task_uses_the_files_that_it_names_and_none_that_others_have_used() ->
     assert absent_files({**catalogued, "in.more": []}, [named, second], {"in.more"}) == {}, "it may come yet"
 
 
+def test_newer_attempts_stand_for_the_files_that_are_named() -> None:
+    names = ("a.root.1", "b.root.2", "c.root", "in.000001")
+    plans = [DatasetPlan(name, "input", stream_name="IN", files=names) for name in ("in.data", "in.recov")]
+    catalogued = {
+        "in.data": [NewFile(lfn) for lfn in ("a.root.1", "b.root.1", "c.root", "in.000001", "in.000002")],
+        "in.recov": [NewFile(lfn) for lfn in ("a.root.2", "a.root.3", "c.root.1")],
+    }
+
+    def chosen(taken: Sequence[str] | None) -> dict[str, list[str]]:
+        return {name: [f.lfn for f in of] for name, of in chosen_files(catalogued, plans, {}, taken).items()}
+
+    assert chosen(None) == {"in.data": ["a.root.1", "c.root", "in.000001"], "in.recov": []}
+    assert chosen(()) == {"in.data": ["in.000001"], "in.recov": ["a.root.3", "c.root.1"]}
+    assert chosen(["a.root.2", "c.root"]) == {"in.data": ["c.root", "in.000001"], "in.recov": ["a.root.2"]}
+    assert chosen(["a.root.9"]) == {"in.data": ["in.000001"], "in.recov": ["c.root.1"]}, "it had that one"
+    assert absent_files(catalogued, plans, (), newer=True) == {"b.root.2": "in.data"}, "an older one will not do"
+
+
 def test_a_sequence_goes_on_behind_the_numbers_that_others_have_used() -> None:
     used = {"pseudo_dataset": {"pseudo_000001", "pseudo_000003"}}
     records = DatasetPlan("pseudo_dataset", "pseudo_input", n_files=3, n_events=25, events_per_file=10)

@@ -122,6 +122,7 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"groupBoundaryID": 4, "tgtNumEventsPerJob": 5}, ("tgtNumEventsPerJob", "contradiction")),
         ({"skipShortInput": True}, ("skipShortInput", "contradiction")),
         ({"skipFilesUsedBy": "7,x"}, ("skipFilesUsedBy", "type")),
+        ({"useInFilesWithNewAttemptNr": True}, ("useInFilesWithNewAttemptNr", "contradiction")),
         ({"skipFilesUsedBy": [0]}, ("skipFilesUsedBy", "type")),
         ({"skipFilesUsedBy": 1.5}, ("skipFilesUsedBy", "type")),
         ({"skipFilesUsedBy": 7, "oldDatasetName": "a.b", "lostFiles": "x"}, ("skipFilesUsedBy", "contradiction")),

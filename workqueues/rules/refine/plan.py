@@ -123,6 +123,7 @@ def plan(
         shares_outputs=task.allowTaskDuplication,
         continues=task.oldDatasetName,
         skips_used_by=task.skipFilesUsedBy,
+        newer_attempts=task.useInFilesWithNewAttemptNr,
         notes=notes(document),
     )
 

@@ -66,6 +66,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
     """All problems that show only when the items are seen together."""
     rules = (
         _inputs(items, task),
+        _named_files(items, task),
         _deals(items, task),
         _pseudo(items, task),
         _outputs(items, task),
@@ -119,6 +120,11 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
         first |= {name: item for name in item.names if name not in first}
         if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", item.stream) or row_of(item.stream):
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
+
+
+def _named_files(items: Sequence[Item], task: TaskParameters) -> Faults:
+    if task.useInFilesWithNewAttemptNr and not any(item.files for item in input_items(items)):
+        yield "useInFilesWithNewAttemptNr", "contradiction", "it is about the files that an item names, and none names any"
 
 
 def _places(item: Item, first: Item, dataset: str) -> Faults:

@@ -175,7 +175,8 @@ class TaskPlan:
     """A refined task. `columns`: values of the task's row by column name, the split rule included.
 
     `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `continues`: a dataset of
-    another task, of which it makes lost files again. `skips_used_by`: tasks whose files it leaves out. `max_attempt`
+    another task, of which it makes lost files again. `skips_used_by`: tasks whose files it leaves out. `newer_attempts`: of files
+    that are named. `max_attempt`
     and `max_failure` hold for each file of a master dataset (None: no limit). `notes` is what the submitter should know although
     nothing is wrong.
     """
@@ -189,6 +190,7 @@ class TaskPlan:
     shares_outputs: bool = False
     continues: str = ""
     skips_used_by: tuple[int, ...] = ()
+    newer_attempts: bool = False
     notes: tuple[Problem, ...] = ()
 
 

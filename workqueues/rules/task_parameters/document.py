@@ -140,7 +140,9 @@ class TaskParameters(BaseModel):
     ignoreMissingInDS: Flag = flag("An input dataset that is deleted after the submission is skipped.", code="IM")
     inFilePosEvtNum: Flag = flag("The number of an event is its position in the file.", row="J13", code="IF")
     useInFilesInContainer: Flag = flag("List of files by container.", row="J26")
-    useInFilesWithNewAttemptNr: Flag = flag("Files come with new attempt numbers.", row="J10")
+    useInFilesWithNewAttemptNr: Flag = flag(
+        "A file that an item names may have been made again: name.2 stands for name.1, the newest there is counts."
+    )
     getNumEventsInMetadata: Flag = flag("Events of files from the catalogue; they are.")
     loadXML: str = text("Jobs listed one by one in XML.", row="J27", code="LX")
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
