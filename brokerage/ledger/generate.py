@@ -43,7 +43,9 @@ from workqueues.ledger.secondaries import advance, load_secondaries
 from workqueues.models import Dataset, JobParamsTemplate, Task
 from workqueues.queries.lost_outputs import recovery_of
 from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
+from workqueues.rules.jobs.sandbox import archive_of
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine import planned_parameters, read_task
 from workqueues.splitters.protocol import Dropped
 from workqueues.states import OUTPUT_TYPES
 
@@ -107,13 +109,22 @@ def make_jobs(
         reservation = reserve(run_id, task.id, len(placed))
         outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)
         queues = task_queues(task, {(p.job.queue_id, p.job.slot) for p in placed})
-        parameters = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
+        template = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
+        parameters = _command_line(task) or template
         lost = _lost_names(task) if usable.rules.recovery else NOTHING_LOST
-        builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs, lost)
+        ids, seeds, alike = reservation.job_ids, reservation.seeds, parameters == template
+        builder = JobBuilder(task.id, usable, parameters, ids, seeds, outputs, lost, alike=alike)
         jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         dealt = dealt_files(usable.others, placed)
         generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner)
+
+
+def _command_line(task: Task) -> str:
+    """The command line of new jobs of a task with sources of its own, which may be others than at its submission; else empty."""
+    params = task.params.task_params
+    own = archive_of(params) or params.get("sourceURL")
+    return planned_parameters(read_task(params)) if own else ""
 
 
 def _lost_names(task: Task) -> LostNames:

@@ -32,6 +32,7 @@ from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_nam
 from workqueues.rules.jobs.merge_parameters import DEFAULT, DEFAULT_WITH_LOGS, TRANSFORMATION, merge_template
 from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, stream_name
 from workqueues.rules.jobs.resource_type import resource_type
+from workqueues.rules.jobs.sandbox import merge_parameters
 
 PROCESSING_TYPE = "pmerge"
 
@@ -123,7 +124,7 @@ def _merge_job(
         streams[stream_name(stream)] = [file.lfn for file in group.files if file.stream == stream]
     every = [output.stream_name for output in written]
     default = DEFAULT_WITH_LOGS if MERGE_LOG_STREAM in every else DEFAULT
-    text = (task.params.task_params.get("mergeSpec") or {}).get("jobParameters") or default
+    text = merge_parameters(task.params.task_params) or default
     fill = JobFill(
         task_id=task.id,
         serial=max(output.first_serial + i for output in written),

@@ -99,7 +99,8 @@ class JobBuilder:
     """What all jobs that are made at once of one dataset have in common.
 
     `parameters`: the template of the job parameters; `job_ids`, and `seeds` where the task uses them, one a job in order;
-    `outputs`: what jobs write, by computing queue; `lost`: names that are given again.
+    `outputs`: what jobs write, by computing queue; `lost`: names that are given again. `alike`: the template is that which is
+    stored with the task.
     """
 
     task_id: int
@@ -109,6 +110,7 @@ class JobBuilder:
     seeds: Sequence[Seed]
     outputs: Mapping[str, Sequence[JobOutput]]
     lost: LostNames = NOTHING_LOST
+    alike: bool = True
     _files: dict[int, InputFile] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -185,7 +187,7 @@ class JobBuilder:
             text = usable.generation.parameters(fill, placed.queue, text)
         if wrong := too_long(text):
             raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
-        once = template.n_constant >= STORED_ONCE and text == filled
+        once = self.alike and template.n_constant >= STORED_ONCE and text == filled
         return outputs, "" if once else text, values if once else None
 
     def written(self, placed: Sequence[DealtJob]) -> Counter[int]:

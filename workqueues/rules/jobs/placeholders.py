@@ -22,7 +22,6 @@ TASK_ID = "JEDITASKID"
 
 LATER: Mapping[str, str] = MappingProxyType(
     {
-        "SURL": "J26",
         "LIB": "J26",
         "OUT": "J26",
         "SEGMENT_ID": "J27",

@@ -17,6 +17,7 @@ from broker_site.foundation.outside_data import MOST_HINTS, MOST_PROBLEMS, found
 from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
+from workqueues.rules.jobs.sandbox import SOURCE_URL
 from workqueues.rules.refine.attributes import input_attributes
 from workqueues.rules.refine.types import Item, ItemType
 from workqueues.rules.task_parameters import items as documents
@@ -255,7 +256,7 @@ def _text(field: str, kind: ItemType, text: str, problems: list[Problem]) -> tup
         return "", ""
     if kind not in MASTER_TYPES:
         return "", ""
-    names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME)]
+    names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME, SOURCE_URL)]
     stream = names[0] if names else ""
     if len(stream) > DATASET["stream_name"]:
         problems.append(problem(field, "length", f"the limit of a stream name is {DATASET['stream_name']} characters"))

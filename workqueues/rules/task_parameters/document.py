@@ -14,7 +14,7 @@ from pydantic import BaseModel, PlainValidator
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT, Flag, found, problem
-from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.jobs.lengths import FILE_NAME, TASK
 from workqueues.rules.task_parameters.declaration import (
     Amount,
     Architecture,
@@ -40,6 +40,7 @@ JobParameters = Annotated[Any, PlainValidator(lambda value: value, json_schema_i
 Logs = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=Log | list[Log])]
 """Items are read one by one (`rules.refine.items`), so that a fault in one says nothing of the others."""
 
+URL = r"[a-z][a-z0-9+.-]*://[A-Za-z0-9._~:/@%+,=-]+"
 SIZE_UNIT = r"(bytes|B|kB|MB|GB)(PerEvent)?(Fixed)?"
 
 
@@ -78,8 +79,12 @@ class TaskParameters(BaseModel):
     transHome: str = text("Name of the software cache with the transformation.", "trans_home")
     transPath: Given = text("The transformation: a path below the site's software area.", "trans_path", required=True)
     container_name: str = text("Image in which the payload runs; our own pilot has none.", "container_name")
-    sourceURL: str = text("Where the user's sources are.", row="J26")
-    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J26")
+    sourceURL: str = text("Where the user's sources are: what ${SURL} stands for.", length=255, pattern=URL)
+    fixedSandbox: str = text(
+        "Archive of the user's sources, in place of that which follows -a in jobParameters and mergeSpec.",
+        length=200,
+        pattern=FILE_NAME,
+    )
     multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
     osInfo: str = text("Operating system of the submitting host; informative.", length=200)
 
