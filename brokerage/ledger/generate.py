@@ -22,7 +22,7 @@ from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
-from brokerage.ledger.retry_history import record_followers
+from brokerage.ledger.retry_history import origins, record_followers
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.models.job import RETRY_RELATION
@@ -51,6 +51,8 @@ from workqueues.states import OUTPUT_TYPES
 
 NO_NEEDS = AwaitedInput()
 MOST_FILES = 50_000
+LONGEST_NAME = 230
+"""So many characters of the name of its task are in that of a job, before the number with which its tries began."""
 MOST_BYTES = 2**63 - 1
 """As many as a column holds: files of the catalogue may claim to be larger together."""
 
@@ -250,7 +252,7 @@ def _copy_jobs(
         ),
     )
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
-    name = escaped(task.task_name[:230])
+    name, origin = escaped(task.task_name[:LONGEST_NAME]), origins({j.id: j.previous_jobs for j in jobs})
     constant = "\t".join(
         map(
             cell,
@@ -264,7 +266,7 @@ def _copy_jobs(
         (
             f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
-            f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{j.id}\t{constant}"
+            f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{origin.get(j.id, j.id)}\t{constant}"
             f"\t{cell(None if j.values is None else json.dumps(j.values, ensure_ascii=False))}"
             f"\t{'t' if j.id in needs.afar else 'f'}"
             for j in jobs

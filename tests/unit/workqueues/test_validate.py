@@ -228,6 +228,7 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"value": "--in ${IN"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} ${MAXEVENT}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/Q}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} --job $ORIGINPANDAID"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/F}"}, ("jobParameters[0].value", "not_supported_yet")),
         (0, {"value": "--in ${IN} ${MIDDLENAME}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/M[#+1]}"}, ("jobParameters[0].value", "template")),

@@ -15,7 +15,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.file_names import bad_middle_name
 from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
-from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, ORIGIN, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, STREAM_PREFIX
 from workqueues.rules.jobs.sandbox import SOURCE_URL
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
@@ -120,7 +120,7 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
             message = f"{item.stream} is the stream of {owner[item.stream].path}: other datasets need a placeholder of their own"
             yield f"{item.path}.value", "contradiction", message
         first |= {name: item for name in item.names if name not in first}
-        if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", item.stream) or row_of(item.stream):
+        if re.fullmatch(rf"(OUTPUT|LOG)\d+|SEQNUMBER|{ORIGIN}", item.stream) or row_of(item.stream):
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
 
 
@@ -378,6 +378,8 @@ def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
         return "not_supported_yet", f"the placeholder {name} is not supported yet"
     if name.startswith(STREAM_PREFIX):
         return "template", f"{name} stands for files that are merged, which only the jobParameters of mergeSpec know"
+    if name == ORIGIN:
+        return "template", "$ORIGINPANDAID stands in the names of jobs only, which are made of that of the task"
     if name == SOURCE_URL:
         return "template", "${SURL} needs sourceURL"
     if name == "SEQNUMBER":
