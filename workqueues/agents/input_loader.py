@@ -111,12 +111,13 @@ def load_inputs(run: Run, task: Task, planned: TaskPlan, written: Collection[str
         if dataset.n_files and dataset.type == "input" and dataset.dataset_name in read:
             hold_absent(run.id, dataset, {f.lfn for f in read[dataset.dataset_name]}, run.who)
     growing = followed(rules, {p.name: p.state for p in inputs}, written)
-    if not recovery:
+    used, used_before = used_files(planned.skips_used_by, [p.name for p in planned.datasets]), 0
+    if not recovery:  # which reads what the jobs before had
+        deleted = {name for name, files in read.items() if not files} if rules.ignore_missing else set()
         fed = {dataset.dataset_name for dataset in datasets if dataset.n_files}
-        _look_for_named(read, inputs, growing | fed, newer=planned.newer_attempts)
-    used = used_files(planned.skips_used_by, [p.name for p in planned.datasets])
-    taken = files_not_gone(task.id) if planned.newer_attempts else None
-    read, used_before = chosen_files(read, inputs, used, taken), _used_before(read, inputs, used)
+        _look_for_named(read, inputs, growing | fed | deleted, newer=planned.newer_attempts)
+        taken = files_not_gone(task.id) if planned.newer_attempts else None
+        read, used_before = chosen_files(read, inputs, used, taken), _used_before(read, inputs, used)
     catalogued = usable_files(_checked(task, planned, read), inputs)
     if recovery:
         catalogued = recovered_files(recovery.contents, catalogued)
