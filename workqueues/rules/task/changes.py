@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from broker_site.foundation.kernel.machine import Names
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT
+from workqueues.rules.jobs.split_rule import HELD_UP
 from workqueues.rules.task.commands import OWN_OR_OPERATED, Right
 from workqueues.rules.task_parameters import declaration
 from workqueues.rules.task_parameters.declaration import Amount, Whole, number, parameter, text
@@ -86,6 +87,8 @@ class Change:
     does: str
     """What it will do: the description of the interface, and the hint of the page."""
     button: str
+    rule: str = ""
+    """Letters of the split rule without which there is nothing to change: pages show no form then."""
 
     def suits(self, status: str, old_status: str) -> bool:
         """Whether a task takes it in this state, which it had before if it is interrupted."""
@@ -171,6 +174,7 @@ CHANGES: Mapping[str, Change] = {
             "A task whose input a workflow feeds (workflowHoldup) reads its inputs once more, and ends when all that is in "
             "them is processed. Others are as they were.",
             "Input complete",
+            HELD_UP,
         ),
         Change(
             "tries",
