@@ -229,6 +229,9 @@ class InputFileMachine(Machine):
     in_use = Names("picked running")
     """A generator or a job has it."""
 
+    spent = in_use | ("partial", "finished")
+    """Something of it was processed, or is just now."""
+
     held = Names("ready picked")
     """It may carry the reason for which it is held back; picked where a generator has other events of it."""
 
@@ -352,7 +355,7 @@ WRITTEN_TYPES = OUTPUT_TYPES | PREMERGED_TYPES
 """Those that jobs write to."""
 
 MUTABLE = "mutable"
-"""For the catalogue's word (`state`) where files may still come, which become files of the task."""
+"""The word for an input to which files may still come that the task uses, in place of the catalogue's (`state`)."""
 
 LOG_TYPES = Names("log trn_log")
 """Those that hold the logs of jobs."""

@@ -15,7 +15,7 @@ from brokerage.agents.decision_cycle import DecisionCycle
 from brokerage.agents.throttling import Throttle
 from brokerage.config_keys import SERVER
 from brokerage.ledger.generate import give_up, make_jobs, take_input
-from brokerage.queries.chunks import CannotAsk
+from brokerage.queries.chunks import CannotAsk, UnknownInput
 from brokerage.queries.owner_traffic import OwnerTraffic
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.scouts import standings_of
@@ -35,6 +35,7 @@ from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.placement.user_priority import OwnerStanding, boosted_priority
 from brokerage.rules.transfers.job_wishes import owner_of
+from workqueues.ledger.open_inputs import hold_absent
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.activity import activity_of
@@ -156,8 +157,18 @@ def _turn(task: Task, dataset: Dataset, before: int, turns: MemoryTurns, run_sta
         if task.id in run_state.scouts:
             run_state.scouts[task.id] -= made
         return made, delay
+    except UnknownInput as error:
+        return 0, None if _skipped(task, dataset, error, run_state.run) else Delay(str(error), pending_s)
     except (Unusable, BadPlan, CannotAsk, UnresolvedPlaceholder, NoPlace) as error:
         return 0, Delay(str(error), pending_s)
+
+
+def _skipped(task: Task, dataset: Dataset, unknown: UnknownInput, run: Run) -> bool:
+    """Whether the task goes on without this dataset, which is deleted: its files are looked for once more, and lost then."""
+    if unknown.dataset_name != dataset.dataset_name or not parse(task.split_rule).ignore_missing:
+        return False
+    give_back_picked(run.id, task.id)
+    return hold_absent(run.id, dataset, (), run.who) > 0
 
 
 def _most_jobs(task: Task, run_state: GenerateRun, before: int = 0) -> int:

@@ -16,6 +16,7 @@ from brokerage.queries.owner_tasks import tasks_that_move
 from brokerage.queries.owner_traffic import OwnerTraffic
 from brokerage.queries.staged_files import staged_files, staging_disks, staging_tasks
 from brokerage.rules.transfers.owner_limits import CAUSES, DISK_TRANSFERS, TAPE_STAGING
+from workqueues.ledger.staging import release_blocks
 from workqueues.ledger.throttles import Cause, Rest, throttle, throttle_for_tries
 from workqueues.queries.tries import often_tried
 from workqueues.rules.throttle.attempts import EVERY, rest_min
@@ -57,7 +58,7 @@ def stage_inputs(run: Run) -> int:
     while tasks and (files := staged_files(tasks, after, again_s)):
         n += stage_files(files, disks, run.who)
         after = files[-1].id
-    return n
+    return n + (release_blocks(tasks, run.who) if tasks else 0)
 
 
 def throttle_tried(run: Run) -> int:

@@ -22,7 +22,7 @@ from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
-from brokerage.ledger.retry_history import record_followers
+from brokerage.ledger.retry_history import origins, record_followers
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.models.job import RETRY_RELATION
@@ -43,12 +43,16 @@ from workqueues.ledger.secondaries import advance, load_secondaries
 from workqueues.models import Dataset, JobParamsTemplate, Task
 from workqueues.queries.lost_outputs import recovery_of
 from workqueues.rules.jobs.event_ranges import DroppedEvents, NewRange
+from workqueues.rules.jobs.sandbox import archive_of
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.refine import planned_parameters, read_task
 from workqueues.splitters.protocol import Dropped
 from workqueues.states import OUTPUT_TYPES, TASK
 
 NO_NEEDS = AwaitedInput()
 MOST_FILES = 50_000
+LONGEST_NAME = 230
+"""So many characters of the name of its task are in that of a job, before the number with which its tries began."""
 MOST_BYTES = 2**63 - 1
 """As many as a column holds: files of the catalogue may claim to be larger together."""
 
@@ -62,8 +66,8 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str, t
     dataset.refresh_from_db(fields=["n_files_used", "n_files_to_be_used"])  # a dead run's files, and those of jobs, came back
     wanted = files_wanted(parse(task.split_rule).cutting, dataset, max_files_of(task), jobs)
     picked = take_files(run_id, task.id, dataset.id, min(wanted, MOST_FILES))
-    files, taken = turns.chosen(picked), len(picked)
-    usable = usable_input(task, dataset, files, taken=taken, apart=not turns.last)
+    files, taken, drained = turns.chosen(picked), len(picked), len(picked) < min(wanted, MOST_FILES)
+    usable = usable_input(task, dataset, files, taken=taken, apart=not turns.last, drained=drained)
     if not files:
         return usable
     whole, bound = not usable.pieces, usable.rules.boundary > 0 and dataset.type != "pseudo_input"
@@ -73,7 +77,7 @@ def take_input(run_id: str, task: Task, dataset: Dataset, jobs: int, who: str, t
         drop(run_id, task.id, [DroppedEvents(file_id, 0, 0)], f"it belongs together with {partner}", who)
     if left_out := loaded.left_out:
         files = [f for f in files if f.id not in left_out]
-        usable = usable_input(task, dataset, files, taken=taken - len(left_out), apart=not turns.last)
+        usable = usable_input(task, dataset, files, taken=taken - len(left_out), apart=not turns.last, drained=drained)
     return replace(usable, others=loaded.secondaries)
 
 
@@ -107,13 +111,22 @@ def make_jobs(
         reservation = reserve(run_id, task.id, len(placed))
         outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)
         queues = task_queues(task, {(p.job.queue_id, p.job.slot) for p in placed})
-        parameters = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
+        template = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
+        parameters = _command_line(task) or template
         lost = _lost_names(task) if usable.rules.recovery else NOTHING_LOST
-        builder = JobBuilder(task.id, usable, parameters, reservation.job_ids, reservation.seeds, outputs, lost)
+        ids, seeds, alike = reservation.job_ids, reservation.seeds, parameters == template
+        builder = JobBuilder(task.id, usable, parameters, ids, seeds, outputs, lost, alike=alike)
         jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         dealt = dealt_files(usable.others, placed)
         generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner)
+
+
+def _command_line(task: Task) -> str:
+    """The command line of new jobs of a task with sources of its own, which may be others than at its submission; else empty."""
+    params = task.params.task_params
+    own = archive_of(params) or params.get("sourceURL")
+    return planned_parameters(read_task(params)) if own else ""
 
 
 def _lost_names(task: Task) -> LostNames:
@@ -240,7 +253,7 @@ def _copy_jobs(
         ),
     )
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
-    name = escaped(task.task_name[:230])
+    name, origin = escaped(task.task_name[:LONGEST_NAME]), origins({j.id: j.previous_jobs for j in jobs})
     constant = "\t".join(
         map(
             cell,
@@ -254,7 +267,7 @@ def _copy_jobs(
         (
             f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
-            f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{j.id}\t{constant}"
+            f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{origin.get(j.id, j.id)}\t{constant}"
             f"\t{cell(None if j.values is None else json.dumps(j.values, ensure_ascii=False))}"
             f"\t{'t' if j.id in needs.afar else 'f'}"
             for j in jobs

@@ -15,10 +15,10 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
-from brokerage.ledger.generate import count_outputs
+from brokerage.ledger.generate import LONGEST_NAME, count_outputs
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
-from brokerage.ledger.retry_history import record_followers
+from brokerage.ledger.retry_history import origins, record_followers
 from brokerage.models import Job, JobChange, JobInput, JobSpec
 from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.facts.job_kind import JobKind
@@ -32,6 +32,7 @@ from workqueues.rules.jobs.job_parameters import JobFill, compiled, compiled_nam
 from workqueues.rules.jobs.merge_parameters import DEFAULT, DEFAULT_WITH_LOGS, TRANSFORMATION, merge_template
 from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, stream_name
 from workqueues.rules.jobs.resource_type import resource_type
+from workqueues.rules.jobs.sandbox import merge_parameters
 
 PROCESSING_TYPE = "pmerge"
 
@@ -123,7 +124,7 @@ def _merge_job(
         streams[stream_name(stream)] = [file.lfn for file in group.files if file.stream == stream]
     every = [output.stream_name for output in written]
     default = DEFAULT_WITH_LOGS if MERGE_LOG_STREAM in every else DEFAULT
-    text = (task.params.task_params.get("mergeSpec") or {}).get("jobParameters") or default
+    text = merge_parameters(task.params.task_params) or default
     fill = JobFill(
         task_id=task.id,
         serial=max(output.first_serial + i for output in written),
@@ -172,7 +173,8 @@ def _insert(run_id: str, task: Task, jobs: Sequence[_MergeJob], who: str) -> Non
             raise Stale("files that were to be merged are merged by others")
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
     Job.objects.bulk_create(_row(task, job) for job in jobs)
-    JobSpec.objects.bulk_create(_spec(task, job, release) for job in jobs)
+    origin = origins({job.id: job.group.merged_ids for job in jobs})
+    JobSpec.objects.bulk_create(_spec(task, job, release, origin.get(job.id, job.id)) for job in jobs)
     JobInput.objects.bulk_create(
         JobInput(job_id=job.id, file_id=file.id, dataset_id=file.dataset_id, attempt_nr=file.tries) for file, job in uses
     )
@@ -207,10 +209,10 @@ def _row(task: Task, job: _MergeJob) -> Job:
     )
 
 
-def _spec(task: Task, job: _MergeJob, release: str) -> JobSpec:
+def _spec(task: Task, job: _MergeJob, release: str, origin: int) -> JobSpec:
     return JobSpec(
         job_id=job.id,
-        job_name=f"{task.task_name[:230]}.{job.id}",
+        job_name=f"{task.task_name[:LONGEST_NAME]}.{origin}",
         vo=task.vo,
         user_name=task.user_name,
         prod_source_label=task.prod_source_label,

@@ -24,6 +24,7 @@ from brokerage.states import JOB
 from workqueues.ledger.commands import check_right
 from workqueues.ledger.task_changes import (
     Changed,
+    complete_input,
     give_tries,
     opened,
     release_inputs,
@@ -127,6 +128,7 @@ _CARRY_OUT: Mapping[str, Callable[[Task, Any, str], Changed]] = {
     "share": _set_share,
     "reassign": reassign,
     "release": release_inputs,
+    "input-complete": complete_input,
     "split-rule": set_split_rule,
     "attributes": set_attributes,
     "tries": give_tries,

@@ -26,6 +26,7 @@ from workqueues.queries.read_grants import withheld_inputs
 from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.event_ranges import InputFile
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import dataset_key
 from workqueues.states import MASTER_TYPES
 
@@ -35,6 +36,14 @@ LARGE = 5_000
 
 class CannotAsk(Exception):
     """Something that the ask needs is not known now; the message is the reason with which the task waits."""
+
+
+class UnknownInput(CannotAsk):
+    """The catalogue does not have an input, which was there when the task read it."""
+
+    def __init__(self, dataset_name: str) -> None:
+        super().__init__(f"the catalogue does not know the input dataset {dataset_name}")
+        self.dataset_name = dataset_name
 
 
 @dataclass(slots=True)
@@ -63,12 +72,16 @@ class BatchInputs:
         return {"nucleus": nucleus, "share": task.gshare, "priority": task.current_priority, "rw": work}
 
     def whole_input(self, task: Task) -> list[Input]:
-        """All that the task reads, or its masters where it says that only they count for its nucleus.
+        """All that the task reads, or its masters where it says that only they count for its nucleus; without masters that are
+        deleted, where it skips these.
 
         Sizes of masters must have been loaded.
         """
         masters_only = task.params.task_params.get("taskBrokerOnMaster")
         read = [d for d in self.inputs.get(task.id, ()) if d.type == "input" and not (masters_only and d.master_id)]
+        if parse(task.split_rule).ignore_missing and not self.unavailable:
+            keys = {d.id: dataset_key(task.vo, d.dataset_name, d.data_vo) for d in read}
+            read = [d for d in read if d.master_id is not None or keys[d.id] in self.replicas]
         moved = [d for d in read if not read_attributes(d.attributes).everywhere]
         return [Input(d.dataset_name, d.master_id is None, *self.sizes.get(d.id, (0, 0))) for d in moved]
 
@@ -107,7 +120,7 @@ class BatchInputs:
             except CatalogueUnavailable as error:
                 raise CannotAsk(f"the catalogue does not answer: {error}") from error
         if copies is None:
-            raise CannotAsk(f"the catalogue does not know the input dataset {source.name}")
+            raise UnknownInput(source.name)
         return copies
 
 

@@ -34,6 +34,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
     if task.status in TASK.final:
         return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using))
     duty = None if task.quarantined_at else agent_of(task.status)
+    rules = parse(task.split_rule)
     around = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
     return TaskStatus(
         status=task.status,
@@ -51,8 +52,9 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         loads=queue_loads(task.id, using),
         agent=(duty, _health(duty, *around.agent)) if duty else None,
         errors=job_errors(task.id, using),
-        merges=site_merges(task, using) if parse(task.split_rule).merge_output else (),
+        merges=site_merges(task, using) if rules.merge_output else (),
         open_inputs=around.open_inputs,
+        held_up=rules.held_up,
     )
 
 

@@ -33,16 +33,27 @@ def max_files_of(task: Task) -> int:
 
 
 def usable_input(
-    task: Task, dataset: Dataset, files: Sequence[InputFile], *, taken: int | None = None, apart: bool = False
+    task: Task,
+    dataset: Dataset,
+    files: Sequence[InputFile],
+    *,
+    taken: int | None = None,
+    apart: bool = False,
+    drained: bool = False,
 ) -> UsableInput:
     """What these files of a task give; where events are cut, their free events are looked up. Raises NoGenerator.
 
-    `taken`: how many were picked with them; `apart`: none that comes later may join them.
+    `taken`: how many were picked with them; `apart`: none that comes later may join them; `drained`: none is left that could be
+    used now, so that whole lumi blocks, where these are released, wait for no others.
     """
     rules, generation = parse(task.split_rule).cutting, generation_of(task)
     taken = len(files) if taken is None else taken
     more_come = dataset.state == MUTABLE and rules.respect_split_rule
-    complete = apart or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and not more_come)
+    complete = (
+        apart
+        or (drained and rules.release_per_lb)
+        or (dataset.n_files_to_be_used <= dataset.n_files_used + taken and not more_come)
+    )
     jobs: list[int | None] | None = None
     if rules.recovery and dataset.type == "input" and (wanted := wanted_parts(task)):
         parts = parts_made_again(files, wanted)
@@ -63,7 +74,7 @@ def peek(task: Task, dataset: Dataset, most: int) -> UsableInput:
     usable = File.objects.filter(due, dataset_id=dataset.id, held="").values_list(*InputFile._fields)
     of_states = [usable.filter(status__range=(state, state)).order_by("status", "id")[:most] for state in INPUT_FILE.usable]
     files = sorted(map(InputFile._make, of_states[0].union(*of_states[1:], all=True)))
-    return usable_input(task, dataset, files[:most])
+    return usable_input(task, dataset, files[:most], drained=len(files) < most)
 
 
 _FAILED_AT = """

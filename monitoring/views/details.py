@@ -86,6 +86,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
             (change, form_fields(change))
             for change in CHANGES.values()
             if change.suits(row.status, row.old_status)
+            and f"{change.rule}=" in f"={row.split_rule}"
             and may(visitor, change.right.permission, row.vo, row.user_name, row.submitted_by)
         ],
         "beyond": [

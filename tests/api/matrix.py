@@ -45,6 +45,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:split": frozenset({"production", "operator", "superuser"}),
     "task:attributes": frozenset({"production", "operator", "superuser"}),
     "task:reassign": frozenset({"submitter", "session", "operator", "superuser"}),
+    "task:input": frozenset({"submitter", "session", "production", "operator", "superuser"}),
     "task:tries": frozenset({"submitter", "session", "production", "operator", "superuser"}),
     "job:kill": frozenset({"submitter", "session", "operator", "superuser"}),
     "job:retry": frozenset({"submitter", "session", "operator", "superuser"}),

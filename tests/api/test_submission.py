@@ -206,6 +206,15 @@ def test_whatever_is_not_supported_yet_is_refused_in_words(ada: Person) -> None:
     assert all(told[name].endswith("Not supported yet") for name in not_yet())
 
 
+def test_tasks_whose_files_are_left_out_must_be_there_and_of_the_same_vo(ada: Person) -> None:
+    first = ada.submit(parameters("first")).json()["id"]
+    assert ada.submit(parameters("second", skipFilesUsedBy=first)).status_code == 201
+    Task.objects.filter(id=first).update(vo="other")
+    answer = ada.submit(parameters("third", skipFilesUsedBy=[first, 999_999]))
+    told = {(e["field"], e["rule"], e["message"]) for e in answer.json()["errors"]}
+    assert told == {("skipFilesUsedBy", "exists", f"VO demo has no task {n}") for n in (first, 999_999)}
+
+
 def test_an_input_that_does_not_exist_is_a_fault_unless_it_is_the_parents_or_waited_for(ada: Person) -> None:
     assert faults(ada.submit(reading("t", "no.such"))) == {("jobParameters[0].dataset", "dataset")}
     assert ada.submit(reading("waits", "no.such", waitInput=True)).status_code == 201

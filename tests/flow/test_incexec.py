@@ -10,6 +10,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.machine import NotAllowed
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.models import ComputingQueue, Job
+from brokerage.queries.job_document import job_document
 from tests.builders import catalogue_dataset, grid, more_files, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.claims import claim_tasks
@@ -199,6 +200,24 @@ def test_a_retry_with_what_is_so_already_is_a_plain_retry() -> None:
     assert status(task) == "toretry"
 
 
+@pytest.mark.parametrize("long", ["", " --padding" * 120])
+def test_new_sources_are_those_of_new_jobs_only(long: str) -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 2)
+    params = reading("t", "in.data", nFilesPerJob=1, maxAttempt=1, sourceURL="https://cache.example.org")
+    items = [{"type": "constant", "value": value} for value in (f"--sourceURL ${{SURL}}{long}", "-a one.tgz")]
+    task = submitted({**params, "jobParameters": [*items, *params["jobParameters"]]})
+    run_agents()
+    end(take(queue), BAD)
+    run_jobs(queue)
+    run_agents(3)
+    command(task.id, "incexec", "user:ada", changes={"fixedSandbox": "two.tgz", "sourceURL": "https://other.example.org"})
+    run_agents(3)
+    lines = [job_document(id_)["parameters"] for id_ in Job.objects.order_by("id").values_list("id", flat=True)]
+    assert [line.startswith(f"--sourceURL https://cache.example.org{long} -a one.tgz --in") for line in lines[:2]] == [True] * 2
+    assert [line.startswith(f"--sourceURL https://other.example.org{long} -a two.tgz --in") for line in lines[2:]] == [True]
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "rule"),
     [
@@ -210,7 +229,7 @@ def test_a_retry_with_what_is_so_already_is_a_plain_retry() -> None:
         ({"nFiles": 3, "taskName": "u"}, "changes.taskName", "unchangeable"),
         ({"nFiles": 3}, "changes.nFiles", "range"),
         ({"nEvents": 39}, "changes.nEvents", "range"),
-        ({"ignoreMissingInDS": True}, "changes.ignoreMissingInDS", "not_supported_yet"),
+        ({"useZipToPin": True}, "changes.useZipToPin", "not_supported_yet"),
         ({"dsForIN9": "other"}, "changes.dsForIN9", "exists"),
         ({"nFilesPerJob": 5, "nMaxFilesPerJob": 3}, "changes.nFilesPerJob", "contradiction"),
     ],

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from django.db.models import F
 
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.run import Run, run_agent
 from broker_site.foundation.kernel import clock
+from brokerage.ledger.task_changes import change_task
 from brokerage.models import ComputingQueue, Job
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline, reasons
@@ -22,8 +24,10 @@ from workqueues.ledger.open_inputs import StillWritten, close_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, Replica, Task, TaskChange
 from workqueues.rules.jobs.open_inputs import COLLECTED
 from workqueues.rules.refine import TaskPlan
+from workqueues.rules.task.changes import CHANGES
 
 pytestmark = pytest.mark.django_db
+ADA = Principal("user", "ada", roles={"demo": frozenset({"submitter"})})
 
 
 @pytest.fixture
@@ -183,6 +187,41 @@ def test_events_that_are_wanted_of_an_open_dataset_are_counted_over_all_its_look
     run_agents(3)
     assert status(task) == "done"
     assert list(File.objects.filter(task=task, type="input").order_by("id").values_list("n_events", flat=True)) == [10, 10, 10, 5]
+
+
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_task_whose_input_a_workflow_feeds_ends_when_it_is_told_that_this_is_complete(
+    queue: ComputingQueue, busy: bool
+) -> None:
+    dataset = catalogue_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data", workflowHoldup=True))
+    run_agents()
+    assert run_jobs(queue) == 1
+    run_agents(3)
+    assert status(task) == "defined", "the dataset is closed, but the workflow may feed it"
+    assert "new files of in.data are looked for until somebody says" in headline(task_status(task))
+    grow(dataset, 2)
+    let_check()
+    run_agents(3)
+    if not busy:
+        assert run_jobs(queue) == 1
+        run_agents(3)
+    grow(dataset, 1)
+    row = CHANGES["input-complete"]
+    changed = change_task(ADA, task, row, row.read({})[0])[1]
+    assert changed.after == {"workflowHoldup": False}
+    run_agents(3)
+    run_jobs(queue)
+    run_agents(3)
+    assert (status(task), len(lfns(task))) == ("done", 5), "it was read once more"
+    assert "workflowHoldup" not in task.params.task_params
+
+
+def test_an_empty_input_that_a_workflow_feeds_is_waited_for(queue: ComputingQueue) -> None:
+    catalogue_dataset("in.data", 0)
+    task = submitted(reading("t", "in.data", workflowHoldup=True))
+    run_agents()
+    assert (status(task), task.frozen_time) == ("pending", None)
 
 
 def test_whole_jobs_are_waited_for_where_the_split_rule_holds_for_open_inputs_too(queue: ComputingQueue) -> None:

@@ -67,7 +67,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
     read_before = through_since_read(task.id)
     if read_before and inputs.growing:
         next_at = next_reading(task.id) or run.now
-        retry_later(run.id, task.id, waiting(inputs.growing), max((next_at - run.now).total_seconds(), 0.0))
+        why = waiting(inputs.growing, held_up=parse(task.split_rule).held_up)
+        retry_later(run.id, task.id, why, max((next_at - run.now).total_seconds(), 0.0))
         return
     still_open = any(p.state == "open" for p in planned.datasets if p.type == "input")
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
@@ -128,7 +129,7 @@ def look_for_inputs(run: Run, task: Task) -> bool:
     give_back_picked(run.id, task.id)  # the claim may be that of a generator that died
     config = gdpconfig.component("storage", vo=task.vo)
     pauses = Pauses(config["LOST_CONFIRM"], config["LOOK_AGAIN"])
-    sought = files_to_look_for(task.id)
+    sought, skips = files_to_look_for(task.id), parse(task.split_rule).ignore_missing
     put_off(run.id, task.id, pauses.again_s)  # one that cannot be looked for does not keep all others from it
     verdicts: dict[int, FileVerdict] = {}
     try:
@@ -138,7 +139,7 @@ def look_for_inputs(run: Run, task: Task) -> bool:
             waiting, suspect = [f for f in files if f.storage], [f for f in files if not f.storage]
             faults = storage_faults({f.storage for f in waiting})
             verdicts |= {f.id: storage_verdict(f, faults[f.storage], run.now, pauses) for f in waiting}
-            if dataset not in known:
+            if dataset not in known and not skips:
                 verdicts |= {f.id: unknown_dataset_verdict(f, *dataset, run.now, pauses) for f in suspect}
                 continue
             looks = catalogue().check(dataset, [f.lfn for f in suspect])

@@ -29,6 +29,7 @@ from workqueues.queries.lost_outputs import check_lost
 from workqueues.queries.named_divisions import check_divisions
 from workqueues.queries.place_wishes import check_places
 from workqueues.queries.tasks import MOST_WRITERS, active_tasks, live_writers, newest_named, parent_of
+from workqueues.queries.used_files import check_users
 from workqueues.rules.refine import (
     InputWriterFacts,
     Reader,
@@ -144,6 +145,7 @@ def _checked(params: Mapping[str, Any], owner: str, principal: Principal) -> Cha
             *check_places(document),
             *check_divisions(document),
             *(twin.problems if (twin := namesake(params, owner)) else ()),
+            *check_users(vo, document.parameters.skipFilesUsedBy),
             *check_lost(vo, document.parameters.oldDatasetName, document.parameters.lostFiles),
         ]
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 
 from django.contrib.postgres.functions import TransactionNow
@@ -16,7 +16,8 @@ from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import CatalogueDataset, Dataset, File, FileChange, PlannedOutput, Task
-from workqueues.rules.jobs.open_inputs import ABSENT, COLLECTED, let_go, waiting
+from workqueues.rules.jobs.open_inputs import ABSENT, COLLECTED, GROWING_BLOCK, let_go, waiting
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.states import INPUT_DATASET, MASTER_TYPES, MUTABLE, TASK
 
 _FOLLOWED = Q(state=MUTABLE, excluded=False)
@@ -45,7 +46,7 @@ def wait_for_more(run_id: str, task_id: int, who: str) -> None:
         followed = Dataset.objects.select_for_update(no_key=True).filter(_FOLLOWED, task_id=task_id)
         datasets = list(followed.order_by("id"))
         due = min((d.state_check_expiration for d in datasets if d.state_check_expiration), default=None)
-        why = waiting([d.dataset_name for d in datasets])
+        why = waiting([d.dataset_name for d in datasets], held_up=parse(task.split_rule).held_up)
         for dataset in datasets:
             if dataset.status in INPUT_DATASET.accepting("refresh"):
                 move_dataset(dataset, "toupdate", who, "all files so far are through")
@@ -53,17 +54,29 @@ def wait_for_more(run_id: str, task_id: int, who: str) -> None:
         look_after_commit("feed")
 
 
-def let_go_collected(run_id: str, task_id: int, size: int, who: str, *, growing: bool) -> int:
-    """Whole bunches of `size` files that a claimed task has collected are ready for jobs, and all once no more come: how many."""
+def let_go_collected(
+    run_id: str, task_id: int, size: int, who: str, *, growing: bool, blocks: Mapping[str, Collection[int]] | None = None
+) -> int:
+    """Whole bunches of `size` files that a claimed task has collected are ready for jobs, and all once no more come: how many.
+
+    `blocks`, of a task that uses whole lumi blocks: those that are not complete, by dataset; with `size` files or more all others
+    are ready.
+    """
     with transaction.atomic():
         lock_claimed(task_id, run_id)
         masters = Dataset.objects.select_for_update(no_key=True).filter(task_id=task_id, type__in=MASTER_TYPES, master=None)
         ids = list(masters.order_by("id").values_list("id", flat=True))
-        held = File.objects.filter(dataset_id__in=ids, status="ready", held=COLLECTED).order_by("id")
-        files = list(held.values_list("id", flat=True))
-        chosen = files[: let_go(len(files), size, growing=growing)]
+        held = File.objects.filter(dataset_id__in=ids, status="ready", held__in=(COLLECTED, GROWING_BLOCK)).order_by("id")
+        if blocks is None:
+            files = list(held.values_list("id", flat=True))
+            chosen = files[: let_go(len(files), size, growing=growing)]
+        else:
+            rows = list(held.values_list("id", "dataset__dataset_name", "lumi_block_nr"))
+            complete = [id_ for id_, name, block in rows if block not in blocks.get(name, ())]
+            chosen = complete if len(complete) >= size or not growing else []
         File.objects.filter(id__in=chosen).update(held="")
         why = "there are enough files for more jobs" if growing else "no more files come"
+        why = why if blocks is None or not growing else "its lumi block is complete"
         FileChange.objects.bulk_create(
             (FileChange(file_id=id_, task_id=task_id, old="held", new="ready", who=who, why=why) for id_ in chosen),
             batch_size=1000,
@@ -80,7 +93,7 @@ def hold_absent(run_id: str, dataset: Dataset, known: Collection[str], who: str)
     with transaction.atomic():
         lock_claimed(dataset.task_id, run_id)
         list(Dataset.objects.select_for_update(no_key=True).filter(id=dataset.id))
-        unused = File.objects.filter(dataset_id=dataset.id, status="ready", held__in=("", COLLECTED))
+        unused = File.objects.filter(dataset_id=dataset.id, status="ready", held__in=("", COLLECTED, GROWING_BLOCK))
         absent = [id_ for id_, lfn in unused.order_by("id").values_list("id", "lfn") if lfn not in known]
         File.objects.filter(id__in=absent).update(held=ABSENT, look_due=TransactionNow())
         FileChange.objects.bulk_create(

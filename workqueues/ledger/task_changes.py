@@ -22,8 +22,10 @@ from workqueues.ledger.moves import move_dataset
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.open_inputs import GROWING_BLOCK
+from workqueues.rules.jobs.split_rule import HELD_UP, without
 from workqueues.rules.jobs.staging import STAGED_FIRST
-from workqueues.rules.task.changes import AttributesAsked, Change, ReleaseAsked, SplitRuleAsked, TriesAsked
+from workqueues.rules.task.changes import AttributesAsked, Change, InputCompleteAsked, ReleaseAsked, SplitRuleAsked, TriesAsked
 from workqueues.rules.task.split_changes import split_rule_after
 from workqueues.states import INPUT_FILE, INPUT_TYPES, TASK
 
@@ -103,7 +105,7 @@ def set_attributes(task: Task, asked: AttributesAsked, who: str) -> Changed:
 _RELEASED = f"""
 WITH waiting AS (
     SELECT id FROM workqueues_file WHERE dataset_id = ANY(%(datasets)s) AND status IN ({INPUT_FILE.unused.sql})
-        AND (starts_with(held, %(staged)s) OR held = '' AND retry_due > now()) ORDER BY id
+        AND (starts_with(held, %(staged)s) OR held = %(block)s OR held = '' AND retry_due > now()) ORDER BY id
 ), noted AS (
     INSERT INTO workqueues_filechange (file_id, task_id, old, new, who, why)
     SELECT id, %(task)s, 'held', 'ready', %(who)s, 'released' FROM waiting
@@ -113,12 +115,29 @@ UPDATE workqueues_file f SET held = '', retry_due = NULL FROM waiting WHERE f.id
 
 
 def release_inputs(task: Task, asked: ReleaseAsked, who: str) -> Changed:
-    """Inputs that wait to be staged or for another try are given to jobs as they are, and the task is looked at now."""
-    n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST)
+    """Inputs that wait to be staged, for their lumi block or for another try are given to jobs as they are, and the task is
+    looked at now.
+    """
+    n = _on_inputs(task, _RELEASED, who, staged=STAGED_FIRST, block=GROWING_BLOCK)
     rewritten(task)
     look_after_commit("wake", "generate")
     files = f"{n:,} input file{' waits' if n == 1 else 's wait'} no longer" if n else "no input file waited"
     return Changed({}, {"files": n}, f"Task {task.id} is looked at now; {files}.")
+
+
+def complete_input(task: Task, asked: InputCompleteAsked, who: str) -> Changed:
+    """No workflow feeds the input of the task any more: it is read once more, now."""
+    params = task.params
+    if not params.task_params.pop("workflowHoldup", False):
+        return Changed({}, {}, f"Task {task.id} is as it was: no workflow feeds its input.")
+    params.save(update_fields=["task_params"])
+    Dataset.objects.filter(task_id=task.id, type="input", state_check_expiration__isnull=False).update(
+        state_check_expiration=TransactionNow()
+    )
+    rewritten(task, split_rule=without(task.split_rule, HELD_UP))
+    look_after_commit("feed")
+    told = f"The input of task {task.id} is complete: it is read once more, and the task ends with what is in it."
+    return Changed({"workflowHoldup": True}, {"workflowHoldup": False}, told)
 
 
 _MORE = f"""

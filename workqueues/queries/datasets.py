@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from workqueues.models import Dataset, File, FileChange
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.held_files import REPORTED, STORAGE_IS_BACK, HeldFile
+from workqueues.rules.jobs.staging import STAGED_FIRST
 from workqueues.rules.refine import DatasetKey, dataset_key
 from workqueues.rules.task.finish import DatasetCounts, is_through, masters
 from workqueues.splitters.protocol import SecondaryRow
@@ -108,6 +109,23 @@ def files_of_masters(task_id: int) -> tuple[dict[str, list[NewFile]], int | None
             counted = file.first_event is not None and file.n_events is not None
             last = max(last, (file.first_event or 0) + (file.n_events or 0) - 1) if counted else None
     return files, last
+
+
+def files_not_gone(task_id: int) -> set[str]:
+    """The names of input files that a task has and that are not lost or damaged."""
+    return set(
+        File.objects.filter(task_id=task_id, type="input").exclude(status__in=INPUT_FILE.gone).values_list("lfn", flat=True)
+    )
+
+
+def staging_blocks(task_id: int) -> dict[str, set[int]]:
+    """Dataset -> its lumi blocks of which files are yet to be staged."""
+    staged = File.objects.filter(task_id=task_id, held__startswith=STAGED_FIRST, status="ready", lumi_block_nr__isnull=False)
+    blocks: dict[str, set[int]] = defaultdict(set)
+    for name, block in staged.exclude(held="").values_list("dataset__dataset_name", "lumi_block_nr").distinct():
+        if block is not None:
+            blocks[name].add(block)
+    return blocks
 
 
 def secondaries_of(master: Dataset) -> list[Dataset]:

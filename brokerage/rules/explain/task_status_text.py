@@ -157,7 +157,8 @@ class JobErrors:
 class TaskStatus:
     """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
     share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs;
-    `merges`: what waits to be merged, by site; `open_inputs`: datasets of which new files are used.
+    `merges`: what waits to be merged, by site; `open_inputs`: datasets of which new files are used, whether or
+    not these are open where the task is `held_up`.
     """
 
     status: str
@@ -177,6 +178,7 @@ class TaskStatus:
     errors: JobErrors = JobErrors()
     merges: Sequence[SiteMerge] = ()
     open_inputs: Sequence[str] = ()
+    held_up: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -265,7 +267,7 @@ def _suspect(task: TaskStatus) -> list[Reason]:
 
 def _open(task: TaskStatus) -> list[Reason]:
     """Inputs to which files may still come, unless that is what the task says already."""
-    said = still_open(task.open_inputs) if task.open_inputs else ""
+    said = still_open(task.open_inputs, held_up=task.held_up) if task.open_inputs else ""
     return [Reason("input", _sentence(said), "idle")] if said and said not in task.reason else []
 
 

@@ -101,7 +101,8 @@ class JobBuilder:
     """What all jobs that are made at once of one dataset have in common.
 
     `parameters`: the template of the job parameters; `job_ids`, and `seeds` where the task uses them, one a job in order;
-    `outputs`: what jobs write, by computing queue; `lost`: names that are given again.
+    `outputs`: what jobs write, by computing queue; `lost`: names that are given again. `alike`: the template is that which is
+    stored with the task.
     """
 
     task_id: int
@@ -111,6 +112,7 @@ class JobBuilder:
     seeds: Sequence[Seed]
     outputs: Mapping[str, Sequence[JobOutput]]
     lost: LostNames = NOTHING_LOST
+    alike: bool = True
     _files: dict[int, InputFile] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,7 +189,8 @@ class JobBuilder:
             text = usable.generation.parameters(fill, placed.queue, text)
         if wrong := too_long(text):
             raise BadPlan(f"{wrong}: a job with fewer files (nMaxFilesPerJob) has a shorter one")
-        stays = usable.kind is not JobKind.PREPROCESS  # the task gets another template then
+        # One that is not alike has other sources than jobs before it; after a preprocessing job the task has another template.
+        stays = self.alike and usable.kind is not JobKind.PREPROCESS
         once = template.n_constant >= STORED_ONCE and text == filled and stays
         return outputs, "" if once else text, values if once else None
 

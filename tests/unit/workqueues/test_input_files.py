@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from tests.builders import reading
 from workqueues.rules.jobs.feeding import NewFile
 from workqueues.rules.jobs.split_rule import SplitRules
-from workqueues.rules.refine import DatasetPlan
+from workqueues.rules.refine import DatasetFacts, DatasetPlan, read_task
+from workqueues.rules.refine.chosen_files import absent_files, chosen_files
+from workqueues.rules.refine.deleted_inputs import deleted_inputs
 from workqueues.rules.refine.input_files import CannotFeed, InputFiles, usable_files
 
 MASTER = DatasetPlan("in.data", "input")
@@ -80,3 +83,59 @@ def test_a_shuffled_dataset_comes_in_the_same_order_when_it_is_fed_again() -> No
     once, again = fed(shuffled, files(*range(1, 30))), fed(shuffled, files(*range(1, 30)))
     assert once == again
     assert [f.lfn for f in once] != sorted(f.lfn for f in once)
+
+
+def test_a_task_uses_the_files_that_it_names_and_none_that_others_have_used() -> None:
+    named = DatasetPlan("in.data", "input", stream_name="IN", files=("data._01.root", "data._03.root", "other.root"))
+    second = DatasetPlan("in.more", "input", stream_name="IN", files=named.files)
+    catalogued = {"in.data": files(1, 1, 1), "in.more": [NewFile("other.root"), NewFile("last.root")]}
+    chosen = chosen_files(catalogued, [named, second], {"in.data": {"data._03.root"}})
+    assert {name: [f.lfn for f in of] for name, of in chosen.items()} == {"in.data": ["data._01.root"], "in.more": ["other.root"]}
+    assert absent_files(catalogued, [named, second], ()) == {}
+    assert absent_files({**catalogued, "in.more": []}, [named, second], ()) == {"other.root": "in.data"}
+    assert absent_files({**catalogued, "in.more": []}, [named, second], {"in.more"}) == {}, "it may come yet"
+
+
+def test_newer_attempts_stand_for_the_files_that_are_named() -> None:
+    names = ("a.root.1", "b.root.2", "c.root", "in.000001")
+    plans = [DatasetPlan(name, "input", stream_name="IN", files=names) for name in ("in.data", "in.recov")]
+    catalogued = {
+        "in.data": [NewFile(lfn) for lfn in ("a.root.1", "b.root.1", "c.root", "in.000001", "in.000002")],
+        "in.recov": [NewFile(lfn) for lfn in ("a.root.2", "a.root.3", "c.root.1")],
+    }
+
+    def chosen(taken: Sequence[str] | None) -> dict[str, list[str]]:
+        return {name: [f.lfn for f in of] for name, of in chosen_files(catalogued, plans, {}, taken).items()}
+
+    assert chosen(None) == {"in.data": ["a.root.1", "c.root", "in.000001"], "in.recov": []}
+    assert chosen(()) == {"in.data": ["in.000001"], "in.recov": ["a.root.3", "c.root.1"]}
+    assert chosen(["a.root.2", "c.root"]) == {"in.data": ["c.root", "in.000001"], "in.recov": ["a.root.2"]}
+    assert chosen(["a.root.9"]) == {"in.data": ["in.000001"], "in.recov": ["c.root.1"]}, "it had that one"
+    assert absent_files(catalogued, plans, (), newer=True) == {"b.root.2": "in.data"}, "an older one will not do"
+
+
+def test_a_sequence_goes_on_behind_the_numbers_that_others_have_used() -> None:
+    used = {"pseudo_dataset": {"pseudo_000001", "pseudo_000003"}}
+    records = DatasetPlan("pseudo_dataset", "pseudo_input", n_files=3, n_events=25, events_per_file=10)
+    made = list(InputFiles(5, SplitRules(), {}, used=used).of(records))
+    assert [(f.lfn, f.n_events, f.first_event) for f in made] == [
+        ("pseudo_000002", 10, 1), ("pseudo_000004", 10, 11), ("pseudo_000005", 5, 21),
+    ]  # fmt: skip
+
+
+def test_a_secondary_dataset_is_skipped_only_beside_others_of_its_item() -> None:
+    document = read_task(
+        reading("t", "in.one,in.two", ignoreMissingInDS=True)
+        | {
+            "jobParameters": [
+                {"type": "template", "param_type": "input", "dataset": "in.one,in.two", "value": "--in ${IN/L}"},
+                {"type": "template", "param_type": "input", "dataset": "low.one,low.two", "value": "--low ${LOW/L}"},
+                {"type": "template", "param_type": "input", "dataset": "db", "value": "--db ${DB}"},
+                {"type": "template", "param_type": "output", "dataset": "t.OUT", "value": "--out=t.OUT.${SN}.txt"},
+            ]
+        }
+    )
+    assert not document.problems
+    known = {name: DatasetFacts(name) for name in ("in.two", "low.one")}
+    assert set(deleted_inputs(document, known, document.input_names)) == {"in.one", "low.two"}
+    assert set(deleted_inputs(document, known, ["low.two"])) == {"low.two"}

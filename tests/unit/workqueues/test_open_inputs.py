@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from workqueues.rules.jobs.open_inputs import COLLECTED, bunch, followed, held_at_first, let_go, still_open, waiting
+from workqueues.rules.jobs.open_inputs import (
+    COLLECTED,
+    GROWING_BLOCK,
+    bunch,
+    followed,
+    growing_blocks,
+    held_at_first,
+    let_go,
+    still_open,
+    waiting,
+)
 from workqueues.rules.jobs.split_rule import parse
 
 STATES = {"a": "open", "b": "closed", "c": "open"}
@@ -18,6 +28,7 @@ STATES = {"a": "open", "b": "closed", "c": "open"}
         ("RC=1", {"b"}, {"a", "c"}),
         ("NW=1", {"b", "x"}, {"b"}),
         ("NW=1,RC=1", {"b"}, {"a", "b", "c"}),
+        ("WH=1", set(), {"a", "b", "c"}),
     ],
 )
 def test_inputs_are_followed_that_are_open_or_that_a_parent_still_writes(rule: str, written: set[str], names: set[str]) -> None:
@@ -49,7 +60,18 @@ def test_only_files_of_running_parents_are_collected_and_those_that_are_staged_w
     assert held_at_first(parse("RC=1")) == held_at_first(parse("NW=1,IS=1")) == ""
 
 
+def test_a_lumi_block_is_complete_once_a_later_one_is_there_and_nothing_came_to_it_lately() -> None:
+    assert growing_blocks({1, 2, 3}, {2}) == {2, 3}
+    assert growing_blocks({1, None}, {None}) == {1}
+    assert growing_blocks(set(), set()) == growing_blocks({None}, {None}) == frozenset()
+    assert held_at_first(parse("RC=1,RP=1")) == held_at_first(parse("NW=1,RP=1")) == GROWING_BLOCK
+    assert held_at_first(parse("RC=1,RP=1,IS=1")) == "", "it is staged first"
+
+
 def test_what_is_waited_for_is_named() -> None:
     assert still_open(["a"]) == "a is still open, and new files are looked for"
     assert still_open(list("abcde")) == "a, b, c and 2 more are still open, and new files are looked for"
+    assert still_open(["a"], held_up=True) == (
+        "new files of a are looked for until somebody says that the input is complete (workflowHoldup)"
+    )
     assert waiting(["pseudo_dataset"]).startswith("all rounds so far are through")

@@ -97,7 +97,7 @@ NUMBERS = [
     name
     for name, schema in TaskParameters.model_json_schema()["properties"].items()
     if any(option.get("type") in ("integer", "number") and "enum" not in option for option in schema.get("anyOf", [schema]))
-    and name != "addNthFieldToLFN"
+    and name not in ("addNthFieldToLFN", "skipFilesUsedBy")
 ]
 
 
@@ -121,6 +121,14 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"nFilesPerMergeJob": 9, "nMaxFilesPerMergeJob": 8}, ("nFilesPerMergeJob", "contradiction")),
         ({"groupBoundaryID": 4, "tgtNumEventsPerJob": 5}, ("tgtNumEventsPerJob", "contradiction")),
         ({"skipShortInput": True}, ("skipShortInput", "contradiction")),
+        ({"skipFilesUsedBy": "7,x"}, ("skipFilesUsedBy", "type")),
+        ({"fixedSandbox": "sources.2.tgz"}, ("fixedSandbox", "contradiction")),
+        ({"fixedSandbox": "a b"}, ("fixedSandbox", "format")),
+        ({"sourceURL": "https://x.org/'; rm"}, ("sourceURL", "format")),
+        ({"useInFilesWithNewAttemptNr": True}, ("useInFilesWithNewAttemptNr", "contradiction")),
+        ({"skipFilesUsedBy": [0]}, ("skipFilesUsedBy", "type")),
+        ({"skipFilesUsedBy": 1.5}, ("skipFilesUsedBy", "type")),
+        ({"skipFilesUsedBy": 7, "oldDatasetName": "a.b", "lostFiles": "x"}, ("skipFilesUsedBy", "contradiction")),
         (
             {"nEventsPerJob": 1500, "nEventsPerInputFile": 1000, "skipShortInput": True},
             ("skipShortInput", "contradiction"),
@@ -204,6 +212,9 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"dataset": None}, ("jobParameters[0].dataset", "required")),
         (0, {"dataset": "bad name"}, ("jobParameters[0].dataset", "format")),
         (0, {"dataset": "x" * 256}, ("jobParameters[0].dataset", "length")),
+        (0, {"files": 3}, ("jobParameters[0].files", "type")),
+        (0, {"files": [str(n) for n in range(10_001)]}, ("jobParameters[0].files", "range")),
+        (1, {"files": "a"}, ("jobParameters[1].files", "contradiction")),
         (0, {"dataset": "DBR_LATEST"}, ("jobParameters[0].dataset", "not_supported_yet")),
         (0, {"ratio": 0}, ("jobParameters[0].ratio", "range")),
         (0, {"eventRatio": -1}, ("jobParameters[0].eventRatio", "range")),
@@ -217,6 +228,7 @@ def test_a_fault_in_a_task_without_input(changes: Params, fault: tuple[str, str]
         (0, {"value": "--in ${IN"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN} ${MAXEVENT}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/Q}"}, ("jobParameters[0].value", "template")),
+        (0, {"value": "--in ${IN} --job $ORIGINPANDAID"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/F}"}, ("jobParameters[0].value", "not_supported_yet")),
         (0, {"value": "--in ${IN} ${MIDDLENAME}"}, ("jobParameters[0].value", "template")),
         (0, {"value": "--in ${IN/M[#+1]}"}, ("jobParameters[0].value", "template")),
@@ -356,6 +368,19 @@ def test_the_same_input_may_stand_twice() -> None:
     assert validate(task) == []
 
 
+def test_files_of_an_input_are_named_once() -> None:
+    task = with_item(processing(), 0, files="a,b")
+    task["jobParameters"].append(template("input", "mc26.gen.boson.EVT", "--first ${IN[0:1]}"))
+    assert validate(task) == []
+    task["jobParameters"][-1]["files"] = ["c"]
+    assert faults(task) == {("jobParameters[2].files", "contradiction")}
+
+
+@pytest.mark.parametrize("ids", [(7, 8), "7, 8", [8, 7, 8], 7, "", None])
+def test_tasks_whose_files_are_left_out_are_given_as_a_list_a_number_or_a_text(ids: object) -> None:
+    assert validate({**processing(), "skipFilesUsedBy": ids}) == []
+
+
 def test_a_part_of_several_datasets_cannot_be_asked_for_yet() -> None:
     task = with_item({**processing(), "nFiles": 5}, 0, dataset="run.one,run.two")
     assert faults(task) == {("nFiles", "not_supported_yet")}
@@ -369,7 +394,7 @@ def test_analysis_says_what_is_not_there_yet() -> None:
     found = faults(analysis())
     assert found == {
         ("transPath", "required"),
-        *((name, "not_supported_yet") for name in ("sourceURL", "buildSpec")),
+        ("buildSpec", "not_supported_yet"),
         ("jobParameters[0].value", "not_supported_yet"),
         ("jobParameters[4].expand", "not_supported_yet"),
         ("jobParameters[4].exclude", "not_supported_yet"),

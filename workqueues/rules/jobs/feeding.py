@@ -140,7 +140,8 @@ def most_jobs(files: Sequence[NewFile], rules: SplitRules) -> int:
 
 class LoadedInputs(NamedTuple):
     """Files of the masters that may be used, the names of secondary datasets without any, and how many files of the masters were
-    left out since they have no events; how many files are new, and the datasets to which more may come.
+    left out; how many files are new, or ready now, and the datasets to which more may come. `used_before`: files of the masters
+    that were left out since other tasks had used them.
     """
 
     usable: int
@@ -148,6 +149,7 @@ class LoadedInputs(NamedTuple):
     without_events: int = 0
     new: int = 0
     growing: Sequence[str] = ()
+    used_before: int = 0
 
 
 class AfterFeeding(NamedTuple):
@@ -171,6 +173,8 @@ def after_feeding(inputs: LoadedInputs, rules: SplitRules, *, still_open: bool =
     elif inputs.without_events:
         n = inputs.without_events
         lack = "the only file of the input has no events" if n == 1 else f"the {n:,} files of the input have no events"
+    elif inputs.used_before:
+        lack = f"the input has no files but {inputs.used_before:,} that tasks of skipFilesUsedBy have used"
     else:
         lack = "the input has no files"
     if inputs.growing or (rules.wait_input and still_open):

@@ -17,22 +17,29 @@ COLLECTED = "collected until there are enough files for more jobs"
 """Why a new file of a running parent is held."""
 
 
+GROWING_BLOCK = "held until its lumi block is complete"
+"""Why a file is held whose lumi block is not released yet."""
+
 ABSENT = "the catalogue does not have it any more"
 """Why a file is held that was not there when its dataset was read again."""
 
 
 def followed(rules: SplitRules, states: Mapping[str, str], written: Collection[str]) -> frozenset[str]:
     """The inputs to which files may still come, as the task wishes: `states` in the catalogue by name; `written`: those that a
-    parent that has not ended writes.
+    parent that has not ended writes. Of a task whose input a workflow feeds all, until it is told that they are complete.
     """
     while_open = {name for name, state in states.items() if state == "open"} if rules.run_until_closed else set()
+    if rules.held_up:
+        return frozenset(states)
     beside_parent = set(states) & set(written) if rules.no_wait_parent else set()
     return frozenset(while_open | beside_parent)
 
 
 def held_at_first(rules: SplitRules) -> str:
-    """Why new files of an input that is followed are held; empty where jobs are made of them at once."""
-    return COLLECTED if rules.no_wait_parent and not rules.pre_staging else ""
+    """Why new files of an input that is followed are held; empty where jobs are made of them at once, or once they are staged."""
+    if rules.pre_staging:
+        return ""
+    return GROWING_BLOCK if rules.release_per_lb else COLLECTED if rules.no_wait_parent else ""
 
 
 def bunch(rules: SplitRules, most_jobs: int) -> int:
@@ -48,6 +55,14 @@ def bunch(rules: SplitRules, most_jobs: int) -> int:
 def let_go(n_held: int, size: int, *, growing: bool) -> int:
     """How many of the held files are let go, the oldest first: whole bunches, and all once no more come."""
     return n_held // size * size if growing else n_held
+
+
+def growing_blocks(blocks: Collection[int | None], fresh: Collection[int | None]) -> frozenset[int]:
+    """The lumi blocks of an input that grows that are not complete: the newest, and those to which files have come since the
+    reading before (`fresh`). Nobody says when a block is complete, and files of several may come at the same time.
+    """
+    numbers = {block for block in blocks if block is not None}
+    return frozenset({block for block in fresh if block is not None} | ({max(numbers)} if numbers else set()))
 
 
 class Round(NamedTuple):
@@ -71,14 +86,16 @@ def round_due(due: datetime | None, period_s: float, until: datetime | None, now
     return Round(True, min(following, until) if until is not None else following)
 
 
-def waiting(names: Sequence[str]) -> str:
+def waiting(names: Sequence[str], *, held_up: bool = False) -> str:
     """Why a task goes on although all known files are through; the records of a periodic task are its rounds."""
     if all(name.startswith(PREFIX) for name in names):
         return "all rounds so far are through; the next one begins when its time has come"
-    return f"all files so far are through; {still_open(sorted(names))}"
+    return f"all files so far are through; {still_open(sorted(names), held_up=held_up)}"
 
 
-def still_open(names: Sequence[str]) -> str:
-    """That files may come to these datasets."""
+def still_open(names: Sequence[str], *, held_up: bool = False) -> str:
+    """That files may come to these datasets; `held_up`: whether or not they are open."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
+    if held_up:
+        return f"new files of {shown} are looked for until somebody says that the input is complete (workflowHoldup)"
     return f"{shown} {'is' if len(names) == 1 else 'are'} still open, and new files are looked for"

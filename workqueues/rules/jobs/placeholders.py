@@ -20,9 +20,11 @@ MIDDLE_NAME = "MIDDLENAME"
 TASK_ID = "JEDITASKID"
 """Written `$JEDITASKID`, without braces."""
 
+ORIGIN = "ORIGINPANDAID"
+"""Written `$ORIGINPANDAID`: the job with which the tries of a job began. It is in the names of jobs, which nobody gives."""
+
 LATER: Mapping[str, str] = MappingProxyType(
     {
-        "SURL": "J26",
         "LIB": "J26",
         "OUT": "J26",
         "SEGMENT_ID": "J27",
@@ -31,7 +33,6 @@ LATER: Mapping[str, str] = MappingProxyType(
         "XML_EXESTR": "J27",
         "TRF": "U5",
         "TRF_ARGS": "U5",
-        "ORIGINPANDAID": "J23",
     }
 )
 """Known placeholders that nothing fills yet, with the row that builds them."""

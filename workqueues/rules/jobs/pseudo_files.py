@@ -7,7 +7,9 @@ seed assignment"; facts on workflows 7.12.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count as numbers
+from itertools import islice
 
 from workqueues.rules.jobs.feeding import NewFile
 
@@ -15,16 +17,22 @@ PREFIX = "pseudo_"
 
 
 def pseudo_files(
-    count: int, *, offset: int = 0, n_events: int | None = None, events_per_file: int | None = None
+    count: int,
+    *,
+    offset: int = 0,
+    n_events: int | None = None,
+    events_per_file: int | None = None,
+    used: Collection[str] = (),
 ) -> Iterator[NewFile]:
-    """`count` records numbered from 1 + offset.
+    """`count` records numbered from 1 + offset, without those whose names are `used`.
 
     With `events_per_file` each has so many events, the last one what is left of `n_events`; without it events are not counted.
     """
     each = events_per_file or 0
-    for i in range(count):
+    names = (name for n in numbers(1 + offset) if (name := f"{PREFIX}{n:06d}") not in used)
+    for i, name in enumerate(islice(names, count)):
         events = each if n_events is None or not each else max(0, min(each, n_events - i * each))
-        yield NewFile(f"{PREFIX}{1 + offset + i:06d}", n_events=events or None, first_event=1 + i * each if each else None)
+        yield NewFile(name, n_events=events or None, first_event=1 + i * each if each else None)
 
 
 def number_of(lfn: str) -> int:

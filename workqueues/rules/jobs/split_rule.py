@@ -18,6 +18,9 @@ NO_SCOUTS, SCOUTS_FIRST, SCOUTS_OVER = 1, 2, 3
 FAIL_BELOW_GOAL = "FG"
 """Code of a task that fails below its goal."""
 
+HELD_UP = "WH"
+"""Code of a task whose input is fed by a workflow (workflowHoldup)."""
+
 NO_AUTO_FINISH = r"\mDF=1"
 """How the text of a task with disableAutoFinish looks, as the database searches for it."""
 
@@ -51,8 +54,10 @@ class SplitRules:
     `merge_output`: outputs are merged, so many files, events or GB in a job. `retry_ram_...`: memory after a job ran out of it.
     `run_until_closed`: new files of open inputs are
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
-    with `no_input_pooling`. `recovery`: it makes lost files of another task again.
-    `period_s`: every so often `jobs_per_period` jobs are made. `preprocessing`: how far the step before all others is; 0: none.
+    with `no_input_pooling`; with `release_per_lb` whole lumi blocks of them. `recovery`: it makes lost files of another task
+    again. `held_up`: new files of all inputs are used, closed or not, until somebody says that they are complete.
+    `ignore_missing`: inputs that are deleted meanwhile are skipped. `period_s`: every so often `jobs_per_period` jobs are made.
+    `preprocessing`: how far the step before all others is; 0: none.
     """
 
     files_per_job: int | None = None
@@ -109,6 +114,9 @@ class SplitRules:
     no_wait_parent: bool = False
     no_input_pooling: bool = False
     chunks_to_wait: int | None = None
+    release_per_lb: bool = False
+    held_up: bool = False
+    ignore_missing: bool = False
     recovery: bool = False
     period_s: int | None = None
     jobs_per_period: int | None = None
@@ -209,6 +217,9 @@ FLAGS: Mapping[str, str] = {
     "RC": "run_until_closed",
     "NW": "no_wait_parent",
     "NI": "no_input_pooling",
+    "RP": "release_per_lb",
+    "IM": "ignore_missing",
+    HELD_UP: "held_up",
     "RV": "recovery",
 }
 

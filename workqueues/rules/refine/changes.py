@@ -15,6 +15,7 @@ from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.jobs.sandbox import archive_of
 from workqueues.rules.jobs.split_rule import rewritten
 from workqueues.rules.refine.plan import planned_columns
 from workqueues.rules.refine.types import TaskDocument
@@ -84,20 +85,23 @@ def _short(value: Any) -> str:
 def differing(params: Mapping[str, Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """What makes these parameters those of `body`, a whole task: names with their new values, None where it does not give one.
 
-    Two ways to say the same do not differ.
+    Two ways to say the same do not differ, nor does the archive of the sources, unless it is given as fixedSandbox: the sources
+    stay those that they were.
     """
-    old, new = read_task(params), read_task(body)
+    archive = {"fixedSandbox": name} if (name := archive_of(params)) else {}
+    old, new = read_task({**params, **archive}), read_task({**body, **archive})
+    free = FREE if body.get("fixedSandbox") else (*FREE, "fixedSandbox", "sourceURL")
     differences = {}
     for name in dict.fromkeys([*params, *body]):
         before, after = params.get(name), body.get(name)
-        if name in FREE or before == after or _same(name, old, new):
+        if name in free or before == after or _same(name, old, new):
             continue
         differences[name] = after
     return differences
 
 
 def _same(name: str, old: TaskDocument, new: TaskDocument) -> bool:
-    if name not in TASK_PARAMETERS or old.problems or new.problems:
+    if name not in TASK_PARAMETERS or name == "fixedSandbox" or old.problems or new.problems:
         return False
     if name in ("jobParameters", "log", "log_merge"):
         return old.items == new.items

@@ -77,7 +77,16 @@ def _no_input(task: TaskParameters) -> Faults:
         yield "nFilesPerJob", "contradiction", "a task without input has one pseudo file a job"
     if task.nEventsPerInputFile:
         yield "nEventsPerInputFile", "contradiction", "a task without input has no input files"
-    for name in ("tgtNumEventsPerJob", "groupBoundaryID", "respectLB", "orderByLB", "useRealNumEvents", "skipShortInput"):
+    for name in (
+        "tgtNumEventsPerJob",
+        "groupBoundaryID",
+        "respectLB",
+        "orderByLB",
+        "releasePerLB",
+        "workflowHoldup",
+        "useRealNumEvents",
+        "skipShortInput",
+    ):
         if getattr(task, name):
             yield name, "contradiction", f"{name} is about the files of an input, which the task has not"
     if task.nFiles and task.nEvents:
@@ -141,7 +150,7 @@ def _rounds(task: TaskParameters) -> Faults:
             yield "period", "required", f"{name} needs period"
     if task.period and not task.noInput:
         yield "period", "contradiction", "a periodic task has no input; set noInput"
-    for name in ("nFiles", "nEvents", "goal", "termCondition", "lostFiles") if task.period else ():
+    for name in ("nFiles", "nEvents", "goal", "termCondition", "lostFiles", "skipFilesUsedBy") if task.period else ():
         if getattr(task, name):
             yield (
                 name,
@@ -161,6 +170,8 @@ def _recovery(task: TaskParameters) -> Faults:
     for name in ("nFiles", "nEvents") if task.lostFiles and not task.noInput else ():
         if getattr(task, name):
             yield name, "contradiction", f"lostFiles says which files are read, and {name} too"
+    if task.lostFiles and task.skipFilesUsedBy:
+        yield "skipFilesUsedBy", "contradiction", "lostFiles says which files are read, and they were used by the old task"
     for name in ("mergeOutput", "instantiateTmpl", "instantiateTmplSite") if task.lostFiles else ():
         if getattr(task, name):
             yield name, "not_supported_yet", f"{name} and lostFiles together are not supported yet"

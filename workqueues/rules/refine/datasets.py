@@ -128,7 +128,7 @@ def check_events(items: Sequence[Item], task: TaskParameters, known: Mapping[str
     if inputs and needed and not task.noInput and not task.nEventsPerInputFile:
         for name in inputs[0].names:
             facts = known.get(name)
-            part = task.nFiles or task.nEvents
+            part = task.nFiles or task.nEvents or task.skipFilesUsedBy or inputs[0].files
             if facts and facts.n_uncounted and (not part or facts.n_uncounted == facts.n_files):
                 field = needed if needed in TaskParameters.model_fields else inputs[0].path
                 yield problem(field, "events", f"{unknown_events(needed, name)}; give nEventsPerInputFile")
@@ -181,6 +181,7 @@ def _masters(items: Sequence[Item], task: TaskParameters, known: Mapping[str, Da
             needs_events=events_needed(items, task),
             container=first.container,
             storage_token=first.token,
+            files=_files_of(first, name),
         )
 
 
@@ -204,6 +205,7 @@ def _secondaries(
                 needs_events="eventRatio" if _code(item, "er") else "",
                 container=item.container,
                 storage_token=item.token,
+                files=_files_of(item, name),
             )
     sequence = sequence_of(items)
     if sequence is not None and not task.noInput:
@@ -218,6 +220,11 @@ def _secondaries(
             n_files=sequence.n_records,
             offset=sequence.offset,
         )
+
+
+def _files_of(item: Item, name: str) -> tuple[str, ...]:
+    """The files that the item names of one of its datasets; of those that were added to it all are used."""
+    return () if name in item.further else item.files
 
 
 def _dealt(item: Item, task: TaskParameters) -> str:

@@ -5,7 +5,7 @@ Here: what each kind of dataset gives. Not here: asking the catalogue, the rows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -42,7 +42,8 @@ class InputFiles:
     `catalogued`: files of inputs that were not asked for yet: there may be a million in each. `patterns`: of the names of
     outputs. `known`: files that the task has of its masters from a reading before; new ones come behind them. `events`, `jobs`:
     what the masters so far come to: events (None: not known), and the most jobs of them at one time.
-    `without_events`: files of masters that are left out, because nothing can be cut of them.
+    `without_events`: files of masters that are left out, because nothing can be cut of them. `used`: records by dataset that
+    other tasks had and this one leaves out.
     """
 
     task_id: int
@@ -53,6 +54,7 @@ class InputFiles:
     events: int | None = 0
     jobs: int = 0
     without_events: int = 0
+    used: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def of(self, p: DatasetPlan) -> Iterable[NewFile]:
         """The files of the dataset: from the catalogue, or numbered records; seeds are made as jobs need them.
@@ -63,7 +65,11 @@ class InputFiles:
             return []
         if p.type == "pseudo_input":
             count = p.n_files if p.master or p.n_files else self.jobs
-            files = list(pseudo_files(count or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file))
+            passed = self.used.get(p.name, ())
+            records = pseudo_files(
+                count or 0, offset=p.offset, n_events=p.n_events, events_per_file=p.events_per_file, used=passed
+            )
+            files = list(records)
         else:
             files = self._of_master(p) if p.master else self._of_secondary(p)
         if not p.master:

@@ -17,6 +17,7 @@ from broker_site.foundation.outside_data import MOST_HINTS, MOST_PROBLEMS, found
 from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, LARGEST_NUMBERS, TEMPLATE
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders
+from workqueues.rules.jobs.sandbox import SOURCE_URL
 from workqueues.rules.refine.attributes import input_attributes
 from workqueues.rules.refine.types import Item, ItemType
 from workqueues.rules.task_parameters import items as documents
@@ -30,6 +31,8 @@ MERGE_LOG = "log_merge"
 """The parameter that is the item of the log of merge jobs."""
 MOST_ITEMS = 1000
 """Most items in one list, and most datasets in one item."""
+MOST_FILES = 10_000
+"""Most files that an item names."""
 MOST_DATASETS = 10_000
 """Most names of datasets in a task."""
 MOST_TEXT = 200_000
@@ -109,7 +112,8 @@ def with_further_datasets(items: Sequence[Item], params: Mapping[str, object]) -
     complete = []
     for item in items:
         names = further.pop(item.stream, ()) if item.type == "input" else ()
-        complete.append(replace(item, names=tuple(dict.fromkeys([*item.names, *names]))))
+        further_names = tuple(name for name in names if name not in item.names)
+        complete.append(replace(item, names=(*item.names, *dict.fromkeys(further_names)), further=further_names))
     problems += [problem(f"dsFor{stream}", "exists", f"no input of the task has the stream {stream}") for stream in further]
     return tuple(complete), problems
 
@@ -176,7 +180,10 @@ def _item(path: str, raw: object, own: str, in_log: bool) -> tuple[Item | None, 
         destination=keys.get("destination", ""),
         transient=keys.get("transient", False),
         merge_only=path == MERGE_LOG or keys.get("mergeOnly", False),
+        files=keys.get("files", ()),
     )
+    if len(item.files) > MOST_FILES:
+        problems.append(problem(f"{path}.files", "range", f"{len(item.files)} files, at most {MOST_FILES} in one item"))
     return item, [*problems, *wrong, *more]
 
 
@@ -249,7 +256,7 @@ def _text(field: str, kind: ItemType, text: str, problems: list[Problem]) -> tup
         return "", ""
     if kind not in MASTER_TYPES:
         return "", ""
-    names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME)]
+    names = [n for mark in marks for n in mark.names if n not in (*NUMBERS, TASK_ID, MIDDLE_NAME, SOURCE_URL)]
     stream = names[0] if names else ""
     if len(stream) > DATASET["stream_name"]:
         problems.append(problem(field, "length", f"the limit of a stream name is {DATASET['stream_name']} characters"))

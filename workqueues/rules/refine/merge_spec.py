@@ -13,6 +13,7 @@ from workqueues.rules.jobs.lengths import DATASET, LARGEST_NUMBERS, TASK, TEMPLA
 from workqueues.rules.jobs.merge_parameters import merge_template, merged_streams
 from workqueues.rules.jobs.placeholders import NUMBERS, TASK_ID, MalformedText
 from workqueues.rules.jobs.premerged import LONGER_DATASET, LONGER_FILE, MERGE_LOG_STREAM, stream_name
+from workqueues.rules.jobs.sandbox import source_filled
 from workqueues.rules.refine.items import MERGE_LOG
 from workqueues.rules.refine.types import Item
 from workqueues.rules.task_parameters import TaskParameters
@@ -81,7 +82,7 @@ def _spec(task: TaskParameters, written: Sequence[Item], streams: Mapping[str, s
         if not text:
             yield "mergeSpec.jobParameters", "required", "a transformation of the task's own needs its parameters"
     if isinstance(text, str) and text:
-        yield from _parameters(text, written, streams)
+        yield from _parameters(source_filled(text, task.sourceURL), written, streams)
     elif own := [item for item in written if item.merge_only and item.type == "output" and not item.optional]:
         yield f"{own[0].path}.mergeOnly", "contradiction", "nothing would write it: give mergeSpec with jobParameters that do"
 

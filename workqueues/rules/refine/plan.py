@@ -14,6 +14,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs import split_rule
 from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.jobs.sandbox import source_filled
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
@@ -118,13 +119,20 @@ def plan(
         columns=_columns(task, task_id, user_name, parent, rule),
         datasets=datasets,
         templates=template_plans(items, streams, datasets),
-        job_parameters=command_line(items, streams),
+        job_parameters=planned_parameters(document),
         max_attempt=1 if task.disableAutoRetry else task.maxAttempt,
         max_failure=task.maxFailure or None,
         shares_outputs=task.allowTaskDuplication,
         continues=task.oldDatasetName,
+        skips_used_by=task.skipFilesUsedBy,
+        newer_attempts=task.useInFilesWithNewAttemptNr,
         notes=notes(document),
     )
+
+
+def planned_parameters(document: TaskDocument) -> str:
+    """The command line of the jobs, with placeholders for what differs from job to job."""
+    return source_filled(command_line(document.items, output_streams(document.items)), document.parameters.sourceURL)
 
 
 def planned_columns(document: TaskDocument) -> dict[str, object]:

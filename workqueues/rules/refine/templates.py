@@ -15,8 +15,9 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.file_names import bad_middle_name
 from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
-from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, TASK_ID, MalformedText, placeholders, row_of
+from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, ORIGIN, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, STREAM_PREFIX
+from workqueues.rules.jobs.sandbox import SOURCE_URL
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
 from workqueues.rules.refine.items import MERGE_LOG
@@ -67,6 +68,8 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
     """All problems that show only when the items are seen together."""
     rules = (
         _inputs(items, task),
+        _named_files(items, task),
+        _sandbox(items, task),
         _deals(items, task),
         _pseudo(items, task),
         _outputs(items, task),
@@ -85,7 +88,7 @@ def writes_once(task: TaskParameters, items: Sequence[Item]) -> bool:
     if task.noInput:
         return records_of(items, task) == 1 and not task.period
     masters = {name for item in input_items(items)[:1] for name in item.names}
-    wanted, per_job = task.nFiles, task.nFilesPerJob
+    wanted, per_job = task.nFiles or sum(len(item.files) for item in input_items(items)[:1]), task.nFilesPerJob
     cut = any(
         getattr(task, name) for name in ("tgtNumEventsPerJob", "nGBPerJob", "groupBoundaryID", "respectLB", "useFileAsSourceLFN")
     )
@@ -112,13 +115,26 @@ def _inputs(items: Sequence[Item], task: TaskParameters) -> Faults:
                 yield f"{item.path}.value", "contradiction", f"the same dataset is the stream {first[name].stream} before"
             elif item.attributes and first[name].attributes != item.attributes:
                 yield f"{item.path}.attributes", "contradiction", f"{first[name].path} says something else of {name}"
+            elif item.files and item.files != first[name].files:
+                yield f"{item.path}.files", "contradiction", f"{first[name].path} says something else of {name}"
             yield from _places(item, first[name], name)
         if not again and owner.setdefault(item.stream, item) is not item:
             message = f"{item.stream} is the stream of {owner[item.stream].path}: other datasets need a placeholder of their own"
             yield f"{item.path}.value", "contradiction", message
         first |= {name: item for name in item.names if name not in first}
-        if re.fullmatch(r"(OUTPUT|LOG)\d+|SEQNUMBER", item.stream) or row_of(item.stream):
+        if re.fullmatch(rf"(OUTPUT|LOG)\d+|SEQNUMBER|{ORIGIN}", item.stream) or row_of(item.stream):
             yield f"{item.path}.value", "template", f"{item.stream} cannot be the stream of an input"
+
+
+def _named_files(items: Sequence[Item], task: TaskParameters) -> Faults:
+    if task.useInFilesWithNewAttemptNr and not any(item.files for item in input_items(items)):
+        yield "useInFilesWithNewAttemptNr", "contradiction", "it is about the files that an item names, and none names any"
+
+
+def _sandbox(items: Sequence[Item], task: TaskParameters) -> Faults:
+    """A new archive stands where another one stood."""
+    if task.fixedSandbox and not task.buildSpec and not any(i.value == f"-a {task.fixedSandbox}" for i in items):
+        yield "fixedSandbox", "contradiction", "no item of jobParameters is -a and an archive, in whose place it would stand"
 
 
 def _places(item: Item, first: Item, dataset: str) -> Faults:
@@ -328,7 +344,7 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
     numbers = {*NUMBERS, *(item.stream for item in items if item.type == "pseudo_input")}
     streams = {item.stream for item in items if item.type == "input"}
     written = output_streams(item for item in items if not item.merge_only).values()
-    known = {*streams, *numbers, *written, TASK_ID, MIDDLE_NAME}
+    known = {*streams, *numbers, *written, TASK_ID, MIDDLE_NAME, *([SOURCE_URL] if task.sourceURL else [])}
     strange: set[str] = set()
     for item in items:
         text = item.value.rpartition("=")[0] if item.type in OUTPUT_TYPES else item.value
@@ -346,6 +362,9 @@ def _texts(items: Sequence[Item], task: TaskParameters) -> Faults:
                     f"{mark.text}: the form /{mark.form} is not supported yet",
                 )
                 continue
+            if SOURCE_URL in mark.names and mark.text != f"${{{SOURCE_URL}}}":
+                yield f"{item.path}.value", "template", f"{mark.text}: the URL of the sources is written ${{{SOURCE_URL}}}"
+                continue
             unknown = [name for name in mark.names if name not in known]
             for name in unknown:
                 strange.add(name)
@@ -361,6 +380,10 @@ def _unknown(name: str, known: Iterable[str]) -> tuple[str, str]:
         return "not_supported_yet", f"the placeholder {name} is not supported yet"
     if name.startswith(STREAM_PREFIX):
         return "template", f"{name} stands for files that are merged, which only the jobParameters of mergeSpec know"
+    if name == ORIGIN:
+        return "template", "$ORIGINPANDAID stands in the names of jobs only, which are made of that of the task"
+    if name == SOURCE_URL:
+        return "template", "${SURL} needs sourceURL"
     if name == "SEQNUMBER":
         return "template", "SEQNUMBER needs an item for the dataset seq_number"
     near = nearest(name, known)

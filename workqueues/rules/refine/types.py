@@ -24,7 +24,8 @@ class Item:
     template of an output's or log's names. `offset` counts serials, seeds, records or events, by type. `on_command_line` is
     false in `log`. `attributes`: of an input, as the dataset's row has them; `n_records`: length of a sequence; `source_name`:
     what the payload calls an output; `destination`: where its dataset goes when the task has ended;
-    `transient`: it is removed a while later; `merge_only`: only jobs that merge outputs write it.
+    `transient`: it is removed a while later; `merge_only`: only jobs that merge outputs write it. `files`: the only ones that are
+    used of an input, all where there are none; not of the datasets that came to it later (`further`).
     """
 
     path: str
@@ -46,6 +47,8 @@ class Item:
     destination: str = ""
     transient: bool = False
     merge_only: bool = False
+    files: tuple[str, ...] = ()
+    further: tuple[str, ...] = ()
 
 
 class OutputName(NamedTuple):
@@ -126,7 +129,8 @@ class DatasetPlan:
     catalogue's word, empty for outputs and pseudo datasets, `missing` if it is not there yet. `events_per_file`: what counts
     where the catalogue does not know better or, without `real_events`, whatever it knows. `needs_events`: the parameter for which
     the events of every file must be known, empty without one. `attributes`: how its files are dealt out (facts on task
-    parameters 3.3). `data_vo`: the VO that has an input, where that is not the task's own.
+    parameters 3.3). `data_vo`: the VO that has an input, where that is not the task's own. `files`: the only ones of an input
+    that the task uses, empty for all; those of its stream together name each one.
     """
 
     name: str
@@ -146,6 +150,7 @@ class DatasetPlan:
     storage_token: str = ""
     data_vo: str = ""
     destination: str = ""
+    files: tuple[str, ...] = ()
 
     @property
     def master(self) -> bool:
@@ -170,7 +175,8 @@ class TaskPlan:
     """A refined task. `columns`: values of the task's row by column name, the split rule included.
 
     `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `continues`: a dataset of
-    another task, of which it makes lost files again. `max_attempt`
+    another task, of which it makes lost files again. `skips_used_by`: tasks whose files it leaves out. `newer_attempts`: of files
+    that are named. `max_attempt`
     and `max_failure` hold for each file of a master dataset (None: no limit). `notes` is what the submitter should know although
     nothing is wrong.
     """
@@ -183,6 +189,8 @@ class TaskPlan:
     max_failure: int | None = None
     shares_outputs: bool = False
     continues: str = ""
+    skips_used_by: tuple[int, ...] = ()
+    newer_attempts: bool = False
     notes: tuple[Problem, ...] = ()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.command_length import too_long
+from workqueues.rules.jobs.sandbox import source_filled, with_sandbox
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
 from workqueues.rules.refine.items import command_line, read_items, with_further_datasets
@@ -31,13 +32,14 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
     deep = check_characters(params)
     if any(p.rule in ("depth", "range") for p in deep):  # not even the texts of these values can be made
         return TaskDocument(TaskParameters(), (), tuple(deep))
+    params = with_sandbox(params)
     task, problems = read_parameters(params)
     items, faulty = read_items(params)
     items, strange = with_further_datasets(items, params)
     problems += [*faulty, *strange]
     if not params.get("jobParameters") and not any(p.field == "jobParameters" for p in problems):
         problems.append(problem("jobParameters", "required", "the task needs at least one item"))
-    if wrong := too_long(command_line(items, output_streams(items))):
+    if wrong := too_long(source_filled(command_line(items, output_streams(items)), task.sourceURL)):
         problems.append(problem("jobParameters", "length", f"{wrong}: give long lists in a file"))
     together = [*check_together(task), *check_items(items, task)]
     if any(p.field in COUNTS for p in problems):  # what cannot be read is not missing too

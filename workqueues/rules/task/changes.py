@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from broker_site.foundation.kernel.machine import Names
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT
+from workqueues.rules.jobs.split_rule import HELD_UP
 from workqueues.rules.task.commands import MORE_TRIES, OWN_OR_OPERATED, Right
 from workqueues.rules.task_parameters import declaration
 from workqueues.rules.task_parameters.declaration import Amount, Whole, number, parameter, text
@@ -63,6 +64,10 @@ class ReleaseAsked(Asked):
     pass
 
 
+class InputCompleteAsked(Asked):
+    pass
+
+
 class TriesAsked(Asked):
     n: Whole = number("Tries more for each input file.", low=1, high=100, default=MORE_TRIES)
 
@@ -79,6 +84,8 @@ class Change:
     does: str
     """What it will do: the description of the interface, and the hint of the page."""
     button: str
+    rule: str = ""
+    """Letters of the split rule without which there is nothing to change: pages show no form then."""
 
     def suits(self, status: str, old_status: str) -> bool:
         """Whether a task takes it in this state, which it had before if it is interrupted."""
@@ -154,6 +161,17 @@ CHANGES: Mapping[str, Change] = {
             "Change what the jobs of a task need",
             "New jobs ask for this; those that exist stay as they are. The class of resources follows.",
             "Needs",
+        ),
+        Change(
+            "input-complete",
+            Right("task:input", OWN_OR_OPERATED.roles | _OPERATORS, OWN_OR_OPERATED.refusal),
+            TASK.adjustable | TASK.unread,
+            InputCompleteAsked,
+            "Say that the input of a task is complete",
+            "A task whose input a workflow feeds (workflowHoldup) reads its inputs once more, and ends when all that is in "
+            "them is processed. Others are as they were.",
+            "Input complete",
+            HELD_UP,
         ),
         Change(
             "tries",

@@ -14,7 +14,8 @@ from workqueues.states import OUTPUT_TYPES
 DROPPED = (
     "parentTaskName", "noWaitParent", "runUntilClosed", "nChunksToWait", "noInputPooling", "waitInput", "allowEmptyInput",
     "uniqueTaskName", "allowTaskDuplication", "goal", "termCondition", "useExhausted", "failWhenGoalUnreached", "nScouts",
-    "skipShortInput", "skipShortOutput", "period", "periodJobs", "periodUntil", "preproSpec",
+    "skipShortInput", "skipShortOutput", "period", "periodJobs", "periodUntil", "preproSpec", "skipFilesUsedBy",
+    "releasePerLB", "workflowHoldup", "ignoreMissingInDS",
 )  # fmt: skip
 """What the new task does not take over: its input is known, and all of it is wanted."""
 

@@ -22,6 +22,9 @@ from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, WHOLE, fault,
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 
+MOST_ID = 10**12
+"""Largest number of a task that may be named."""
+
 MOST_FIELDS = 100
 """Largest number that a list of counts may hold, and most entries of a list."""
 
@@ -126,6 +129,21 @@ def _counts(value: object) -> tuple[int, ...]:
     return counts
 
 
+def _task_ids(value: object) -> tuple[int, ...]:
+    listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
+    ids = tuple(dict.fromkeys(_whole(part.strip() if isinstance(part, str) else part) for part in listed if part != ""))
+    if len(ids) > MOST_FIELDS or not all(0 < id_ <= MOST_ID for id_ in ids):
+        message = f"expected at most {MOST_FIELDS} numbers of tasks, as a list or with commas, found {found(value)}"
+        raise fault("type", message)
+    return ids
+
+
+def _whole(part: object) -> int:
+    if isinstance(part, str):
+        return int(part) if part.isascii() and part.isdigit() and len(part) <= len(str(MOST_ID)) else 0
+    return part if type(part) is int else 0
+
+
 def _count(part: object) -> int:
     if isinstance(part, str):
         return int(part) if part.isascii() and part.isdigit() and len(part) <= 3 else 0
@@ -162,6 +180,8 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_typ
 """Each name once; read from a list, or from one text with commas."""
 Counts = Annotated[tuple[int, ...], BeforeValidator(_counts, json_schema_input_type=list[int] | int | str)]
 """Whole numbers from 1 on; read from a list, from one number, or from a text with commas."""
+TaskIds = Annotated[tuple[int, ...], BeforeValidator(_task_ids, json_schema_input_type=list[int] | int | str)]
+"""Numbers of tasks, each once; read from a list, from one number, or from a text with commas."""
 Architecture = Annotated[str | dict[str, Any], PlainValidator(_architecture, json_schema_input_type=str | dict[str, Any])]
 PostProcessing = Annotated[dict[str, Any], AfterValidator(_post_processing)]
 """The name of a post-processor, and what else it wants to know."""

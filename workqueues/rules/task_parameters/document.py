@@ -14,7 +14,7 @@ from pydantic import BaseModel, PlainValidator
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT, Flag, found, problem
-from workqueues.rules.jobs.lengths import TASK
+from workqueues.rules.jobs.lengths import FILE_NAME, TASK
 from workqueues.rules.task_parameters.declaration import (
     Amount,
     Architecture,
@@ -25,6 +25,7 @@ from workqueues.rules.task_parameters.declaration import (
     Parameter,
     Percent,
     PostProcessing,
+    TaskIds,
     Whole,
     flag,
     number,
@@ -39,6 +40,7 @@ JobParameters = Annotated[Any, PlainValidator(lambda value: value, json_schema_i
 Logs = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=Log | list[Log])]
 """Items are read one by one (`rules.refine.items`), so that a fault in one says nothing of the others."""
 
+URL = r"[a-z][a-z0-9+.-]*://[A-Za-z0-9._~:/@%+,=-]+"
 SIZE_UNIT = r"(bytes|B|kB|MB|GB)(PerEvent)?(Fixed)?"
 
 
@@ -77,8 +79,12 @@ class TaskParameters(BaseModel):
     transHome: str = text("Name of the software cache with the transformation.", "trans_home")
     transPath: Given = text("The transformation: a path below the site's software area.", "trans_path", required=True)
     container_name: str = text("Image in which the payload runs; our own pilot has none.", "container_name")
-    sourceURL: str = text("Where the user's sources are.", row="J26")
-    fixedSandbox: str = text("Archive of the sources, at resubmission.", row="J26")
+    sourceURL: str = text("Where the user's sources are: what ${SURL} stands for.", length=255, pattern=URL)
+    fixedSandbox: str = text(
+        "Archive of the user's sources, in place of that which follows -a in jobParameters and mergeSpec.",
+        length=200,
+        pattern=FILE_NAME,
+    )
     multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
     osInfo: str = text("Operating system of the submitting host; informative.", length=200)
 
@@ -108,13 +114,15 @@ class TaskParameters(BaseModel):
     nEventsPerRange: Whole = number("Events a piece, joined into jobs for each queue.", row="J13", code="DY")
     groupBoundaryID: Whole = number("How boundaries of files bind jobs and outputs: 1 to 4.", high=4, code="GB")
     maxWalltime: Whole = number("Wanted longest wall time of a job, hours.", low=1, high=10_000, code="MW")
-    skipFilesUsedBy: Any = parameter("Files that these tasks used are left out.", row="J23")
+    skipFilesUsedBy: TaskIds = parameter("Numbers of tasks: files, and numbers of a sequence, that they used are left out.", ())
     skipShortInput: Flag = flag(
         "Events behind the last whole nEventsPerJob of a file are left out, and files with fewer.", code="SI"
     )
     skipShortOutput: Flag = flag("Jobs with too few events or files are left out.", code="SH")
     respectLB: Flag = flag("A job keeps within one lumi block.", code="RL")
-    releasePerLB: Flag = flag("A lumi block is released when it is complete.", row="J9", code="RP")
+    releasePerLB: Flag = flag(
+        "Files of an input that grows, or is staged, are used once their lumi block is complete.", code="RP"
+    )
     orderByLB: Flag = flag("Files are used in the order of their lumi blocks.", code="OL")
     respectSplitRule: Flag = flag(
         "Scouts are cut as the task's other jobs; else one has a single file where the task does not say.", code="RR"
@@ -134,10 +142,12 @@ class TaskParameters(BaseModel):
     useFileAsSourceLFN: Flag = flag("Those fields come from the input file's name; a job has files of one such name.", code="UF")
     instantiateTmpl: Flag = flag("Outputs are templates: jobs write into a new dataset named after each.", code="IT")
     instantiateTmplSite: Flag = flag("The same, with a dataset for each computing queue.", code="IA")
-    ignoreMissingInDS: Flag = flag("An input dataset deleted later is skipped.", row="J10", code="IM")
+    ignoreMissingInDS: Flag = flag("An input dataset that is deleted after the submission is skipped.", code="IM")
     inFilePosEvtNum: Flag = flag("The number of an event is its position in the file.", row="J13", code="IF")
     useInFilesInContainer: Flag = flag("List of files by container.", row="J26")
-    useInFilesWithNewAttemptNr: Flag = flag("Files come with new attempt numbers.", row="J10")
+    useInFilesWithNewAttemptNr: Flag = flag(
+        "A file that an item names may have been made again: name.2 stands for name.1, the newest there is counts."
+    )
     getNumEventsInMetadata: Flag = flag("Events of files from the catalogue; they are.")
     loadXML: str = text("Jobs listed one by one in XML.", row="J27", code="LX")
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
@@ -248,7 +258,9 @@ class TaskParameters(BaseModel):
     termCondition: str = text("The goal in words, as in: 90% of files.", "term_condition")
     failWhenGoalUnreached: Flag = flag("A task below its goal fails.", code="FG")
     noAutoPause: Flag = flag("Never throttled, however many of its jobs fail.", code="NP")
-    workflowHoldup: Flag = flag("Waits while workflow steps feed its input.", row="J9", code="WH")
+    workflowHoldup: Flag = flag(
+        "Steps of a workflow feed its input: it uses what comes, and ends when it is told that the input is complete.", code="WH"
+    )
     disableAutoFinish: Flag = flag("No end by a goal that is reached, nor of an exhausted task by time.", code="DF")
     noThrottle: Flag = flag("Never throttled, however often its files were tried.")
     outputPostProcessing: PostProcessing | None = parameter(

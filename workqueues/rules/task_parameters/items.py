@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from broker_site.foundation.outside_data import STRICT, Flag
 from workqueues.rules.jobs.lengths import DATASET, FILE_NAME, TEMPLATE
-from workqueues.rules.task_parameters.declaration import Amount, Given, Whole, flag, number, parameter, text
+from workqueues.rules.task_parameters.declaration import Amount, Given, Names, Whole, flag, number, parameter, text
 
 DATASET_NAME = r"[A-Za-z0-9][A-Za-z0-9._:/-]*"
 MOST_CHARACTERS = 20_000
@@ -38,7 +38,6 @@ class Item(BaseModel):
     padding: Flag = parameter("A blank follows the value.", True)
     expand: Flag = flag("The datasets in the container are the inputs.", row="J26")
     consolidate: str = text("New container for the comma list.", row="J26")
-    files: Any = parameter("Only these files.", row="J23")
     include: str = text("Only files whose names match.", row="J26")
     exclude: str = text("No files whose names match.", row="J26")
     check: Flag = flag("The dataset is checked for consistency.", row="J9")
@@ -82,6 +81,7 @@ class Input(Template):
     usedup: Flag = flag("Duplicates are kept; the catalogue has none in a dataset.")
     indexConsistent: Flag = flag("Files whose number no partner dataset has are left out.")
     check: Flag = flag("Of a dataset that the parent wrote only files that it has finished and that are not lost.")
+    files: Names = parameter("Only these files of its datasets, each of which must be there.", ())
 
 
 class PseudoInput(Template):
