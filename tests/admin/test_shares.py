@@ -14,7 +14,7 @@ from broker_site.foundation.agency.look import Looks
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
-from tests.flow.steps import run_agents, take
+from tests.flow.steps import ROUND, run_agents, take
 from workqueues.models import GlobalShare, Task, WorkQueue
 from workqueues.queries.place_faults import check_places
 
@@ -111,7 +111,7 @@ def test_a_share_cannot_be_below_itself(root: Client, tree: None) -> None:
 def test_tasks_get_the_first_leaf_that_takes_them(tree: None, changes: dict[str, str], share: str) -> None:
     grid("ALPHA")
     task = submitted(parameters("t1", **changes))
-    run_agents()
+    run_agents(names=ROUND)
     task.refresh_from_db()
     assert task.gshare == share
 
@@ -119,7 +119,7 @@ def test_tasks_get_the_first_leaf_that_takes_them(tree: None, changes: dict[str,
 def test_the_page_of_a_task_says_which_share_it_is_of(root: Client, tree: None) -> None:
     grid("ALPHA")
     task = submitted(parameters("t1", prodSourceLabel="user"))
-    run_agents()
+    run_agents(names=ROUND)
     page = root.get(f"/tasks/{task.id}/").content.decode()
     assert "<dt>Share</dt><dd>Analysis</dd>" in page
     assert '<span class="muted" title="Class of resources">SCORE</span>' in page
@@ -128,7 +128,7 @@ def test_the_page_of_a_task_says_which_share_it_is_of(root: Client, tree: None) 
 def test_a_share_that_is_not_there_breaks_the_task_with_that_reason(tree: None) -> None:
     grid("ALPHA")
     wrong, queue = submitted(parameters("t1", gshare="Production")), submitted(parameters("t2", workQueueName="nope"))
-    run_agents()
+    run_agents(names=ROUND)
     reasons = dict(Task.objects.filter(status="broken").values_list("id", "error_dialog"))
     assert reasons == {
         wrong.id: "gshare: the VO has no leaf share Production",
@@ -165,9 +165,9 @@ def test_the_page_tells_what_each_share_should_have_has_wants_and_may_have(root:
     (alpha,) = grid("ALPHA")
     ComputingQueue.objects.update(corepower=20)
     submitted(parameters("t1", prodSourceLabel="managed", nEvents=30, nEventsPerJob=10))
-    run_agents()
+    run_agents(names=ROUND)
     take(alpha)
-    run_agents()
+    run_agents(names=ROUND)
     rows = {row["name"]: row for row in root.get("/shares.json").json()["rows"]}
     assert list(rows) == ["Production", "Data", "MC", "Analysis"]
     mc, production, data = rows["MC"], rows["Production"], rows["Data"]
@@ -211,7 +211,7 @@ def test_an_expression_written_past_the_admin_takes_nothing_and_is_shown(root: C
     GlobalShare.objects.create(name="Hang", vo="demo", value=1, position=-1, processing_type="(.*,)*$")
     GlobalShare.objects.create(name="Bad", vo="demo", value=1, position=-1, processing_type="(")
     task = submitted(parameters("t1", prodSourceLabel="user"))
-    run_agents()
+    run_agents(names=ROUND)
     task.refresh_from_db()
     assert task.gshare == "Analysis"
     page = root.get(LIST, {"task": task.id}).content.decode()
@@ -236,13 +236,13 @@ def test_the_page_tells_the_same_of_work_queues_where_they_drive_a_vo(root: Clie
         queue_name="idle", queue_order=2, vo="demo", queue_type="", criteria="campaign = 'x'", queue_share=40
     )
     submitted(parameters("t1", nEvents=30, nEventsPerJob=10))
-    run_agents()
+    run_agents(names=ROUND)
     take(alpha)
-    run_agents(1)
+    run_agents(1, ROUND)
     rows = root.get("/shares.json").json()["rows"]
     assert {(row["kind"], row["drives"]) for row in rows} == {("share", True)}
     set_override("shares", "SHARE_MODEL", "work_queue", vo="demo", who="ada", why="test")
-    run_agents(1)
+    run_agents(1, ROUND)
     rows = root.get("/shares.json").json()["rows"]
     assert {row["drives"] for row in rows if row["kind"] == "share"} == {False}
     queues = [row for row in rows if row["kind"] == "work queue"]

@@ -48,10 +48,28 @@ ROUND = (
     "watch",
     "seal",
 )
+"""Every agent."""
+
+LIFE = (
+    "refine",
+    "feed",
+    "assign",
+    "generate",
+    "assess",
+    "merge",
+    "command",
+    "wake",
+    "reap",
+    "finish",
+    "achieve",
+    "free",
+    "storage",
+)
+"""Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""
 
 
-def run_agents(rounds: int = 2, names: Sequence[str] = ROUND) -> None:
-    """Every agent, or only these, as often as it takes for one to see what the one before left.
+def run_agents(rounds: int = 2, names: Sequence[str] = LIFE) -> None:
+    """These agents, as often as it takes for one to see what the one before left.
 
     Between rounds so much time goes by that files whose last try failed are due again, and tasks for which the queues were full.
     """

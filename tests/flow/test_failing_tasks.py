@@ -15,7 +15,7 @@ from brokerage.queries.task_status import task_status
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.explain.task_status_text import headline, reasons
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import BAD, end, run_agents, take, try_take
+from tests.flow.steps import BAD, ROUND, end, run_agents, take, try_take
 from workqueues.ledger.commands import command
 from workqueues.models import Task, TaskThrottle
 
@@ -63,7 +63,7 @@ def test_it_says_why_and_waiting_jobs_still_run(queue: ComputingQueue) -> None:
     assert reasons(task_status(made))[0].message == f"It makes no new jobs while this holds: {WHY}."
     assert task_status(made).to_document()["throttles"][0]["cause"] == "failing"
     before = Job.objects.count()
-    run_agents()
+    run_agents(names=ROUND)
     made.refresh_from_db()
     assert (made.status, Job.objects.count()) == ("throttled", before), "time does not end it"
     assert try_take(queue) is not None
@@ -72,7 +72,7 @@ def test_it_says_why_and_waiting_jobs_still_run(queue: ComputingQueue) -> None:
 def test_who_resumes_it_has_seen_it_and_only_new_failures_count(queue: ComputingQueue) -> None:
     made = task(queue)
     command(made.id, "resume", "user:ada", "the release is mended")
-    run_agents()
+    run_agents(names=ROUND)
     made.refresh_from_db()
     assert (made.status, TaskThrottle.objects.count()) == ("running", 0)
     for _ in range(9):
@@ -139,11 +139,11 @@ def test_one_that_came_to_its_end_meanwhile_rests_no_more_and_a_retry_counts_ane
     assert made.status == "throttled"
     for _ in range(10):
         ended(queue)
-    run_agents(3)
+    run_agents(3, ROUND)
     made.refresh_from_db()
     assert made.status == "finished"
     assert not TaskThrottle.objects.exists()
     command(made.id, "retry", "user:ada")
-    run_agents()
+    run_agents(names=ROUND)
     made.refresh_from_db()
     assert made.status == "running"

@@ -15,7 +15,7 @@ from brokerage.models import ComputingQueue, Job, QueueStorage, StorageEndpoint,
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import run_agents, take
+from tests.flow.steps import ROUND, run_agents, take
 from workqueues.models import CatalogueFile, Replica, Task, TaskThrottle
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def status(task: Task) -> str:
 )
 def test_tasks_of_a_user_for_whom_too_much_is_on_the_way_are_throttled_until_it_is_less(tape: bool, said: str) -> None:
     task, other = away(tape=tape), away("u", 1, userName="bob")
-    run_agents(3)
+    run_agents(3, ROUND)
     assert (status(task), status(other)) == ("throttled", "running")
     assert headline(task_status(task)) == f"Throttled: {said}"
     assert Job.objects.filter(task_id=task.id, status="assigned").count() == 2, "jobs that are made stay"
@@ -66,7 +66,7 @@ def test_tasks_of_a_user_for_whom_too_much_is_on_the_way_are_throttled_until_it_
 
 def test_a_throttled_task_goes_on_after_a_while_where_nobody_looks_any_more() -> None:
     task = away()
-    run_agents(3)
+    run_agents(3, ROUND)
     assert status(task) == "throttled"
     run_agents(1, ("wake",))
     assert status(task) == "throttled"
@@ -78,7 +78,7 @@ def test_a_throttled_task_goes_on_after_a_while_where_nobody_looks_any_more() ->
 
 def test_a_task_that_is_throttled_for_two_causes_goes_on_when_none_holds() -> None:
     task = away()
-    run_agents(3)
+    run_agents(3, ROUND)
     TaskThrottle.objects.create(task=task, cause="operator", why="an operator wishes so")
     TransferWish.objects.update(closed_at=F("created_at"))
     run_agents(1, ("stage",))
@@ -94,10 +94,10 @@ def test_a_task_that_is_throttled_for_two_causes_goes_on_when_none_holds() -> No
 
 def test_no_input_moves_for_a_user_who_is_over_his_limit_even_where_his_task_may_run_anywhere() -> None:
     away()
-    run_agents(3)
+    run_agents(3, ROUND)
     catalogue_dataset("small", 1)
     task = submitted(reading("s", "small", taskPriority=3000))
-    run_agents()
+    run_agents(names=ROUND)
     status(task)
     assert Job.objects.filter(task_id=task.id).count() == 0
     assert "1,200 GB of input are brought for ada, more than the limit of 1024 GB" in task.error_dialog
@@ -106,7 +106,7 @@ def test_no_input_moves_for_a_user_who_is_over_his_limit_even_where_his_task_may
 @pytest.mark.parametrize(("priority", "state"), [(900, "activated"), (700, "assigned")])
 def test_files_that_came_without_word_are_found_for_jobs_of_high_priority(priority: int, state: str) -> None:
     away(size_gb=1, taskPriority=priority)
-    run_agents(1)
+    run_agents(1, ROUND)
     assert set(Job.objects.values_list("status", flat=True)) == {"assigned"}
     for file in CatalogueFile.objects.all():
         Replica.objects.create(file=file, storage="BETA_DISK")
@@ -122,7 +122,7 @@ def test_files_that_came_without_word_are_found_for_jobs_of_high_priority(priori
 
 def test_a_file_at_another_disk_that_the_queue_reads_is_there() -> None:
     away(size_gb=1, taskPriority=900)
-    run_agents(1)
+    run_agents(1, ROUND)
     beta = ComputingQueue.objects.get(name="BETA")
     other = StorageEndpoint.objects.create(name="BETA_SCRATCH", site=beta.site)
     QueueStorage.objects.create(queue=beta, storage=other, access="read_lan", position=2)
@@ -144,7 +144,7 @@ def test_copies_are_kept_a_while_after_their_use_and_those_for_many_tasks_withou
     ComputingQueue.objects.filter(id=alpha.id).update(status="offline")
     catalogue_dataset("t.data", 1)
     submitted(params)
-    run_agents(1)
+    run_agents(1, ROUND)
     finish([TransferMove(t.id) for t in Transfer.objects.all()], "mover")
     run_agents(1, ("stage",))
     stage.LOOK_UPS = stage.LookUps()

@@ -35,13 +35,13 @@ def test_a_pilot_gets_work_of_the_share_that_is_behind_whatever_its_priority(hal
     (alpha,) = grid("ALPHA")
     submitted(parameters("mc", processingType="evgen", taskPriority=900, **JOBS))
     submitted(parameters("data", processingType="reco", taskPriority=100, **JOBS))
-    run_agents()
+    run_agents(names=ROUND)
     first = take(alpha)
     assert share_of(first.job_id) == "Data"  # both have nothing yet: ties go by name
-    run_agents(1)
+    run_agents(1, ROUND)
     assert share_of(take(alpha).job_id) == "MC"
     assert share_of(take(alpha).job_id) == "MC"  # where shares stand is counted now and then, not at each job
-    run_agents(1)
+    run_agents(1, ROUND)
     assert share_of(take(alpha).job_id) == "Data"
 
 
@@ -50,7 +50,7 @@ def test_work_of_no_leaf_comes_last_and_of_a_vo_without_shares_in_the_middle(hal
     submitted(parameters("merge", processingType="merge", taskPriority=900, **JOBS))
     submitted(parameters("other", vo="other", taskPriority=900, **JOBS))
     submitted(parameters("data", processingType="reco", taskPriority=100, **JOBS))
-    run_agents()
+    run_agents(names=ROUND)
     shares = [share_of(take(alpha).job_id) for _ in range(12)]
     assert shares == ["Data"] * 4 + [""] * 4 + ["Undefined"] * 4
 
@@ -58,9 +58,9 @@ def test_work_of_no_leaf_comes_last_and_of_a_vo_without_shares_in_the_middle(hal
 def test_jobs_are_made_first_for_the_share_that_is_behind(halves: None) -> None:
     (alpha,) = grid("ALPHA")
     submitted(parameters("mc", processingType="evgen", taskPriority=900, **JOBS))
-    run_agents()
+    run_agents(names=ROUND)
     take(alpha)
-    run_agents(1)
+    run_agents(1, ROUND)
     more = submitted(parameters("more", processingType="evgen", taskPriority=900, **JOBS))
     data = submitted(parameters("data", processingType="reco", taskPriority=100, **JOBS))
     for agent in ("refine", "feed", "assign"):
@@ -71,10 +71,10 @@ def test_jobs_are_made_first_for_the_share_that_is_behind(halves: None) -> None:
 
 def test_a_share_that_is_removed_takes_its_standing_along(halves: None) -> None:
     grid("ALPHA")
-    run_agents(1)
+    run_agents(1, ROUND)
     assert set(ShareStanding.objects.values_list("share_id", flat=True)) == {"MC", "Data"}
     GlobalShare.objects.filter(name="MC").delete()
-    run_agents(1)
+    run_agents(1, ROUND)
     assert set(ShareStanding.objects.values_list("share_id", flat=True)) == {"Data"}
 
 
@@ -111,11 +111,11 @@ def test_work_queues_with_shares_drive_a_vo_without_tree() -> None:
     queue("reco", 2, "reco", 25)
     submitted(parameters("mc", processingType="evgen", taskPriority=100, nEvents=200, nEventsPerJob=10))
     submitted(parameters("data", processingType="reco", taskPriority=900, nEvents=200, nEventsPerJob=10))
-    run_agents()
+    run_agents(names=ROUND)
     taken = []
     for _ in range(8):
         taken.append(queue_of(take(alpha).job_id))
-        run_agents(1)
+        run_agents(1, ROUND)
     assert sorted(taken) == ["evgen"] * 6 + ["reco"] * 2
     standing = WorkQueueStanding.objects.get(work_queue__queue_name="evgen", vo="demo")
     assert (standing.percent, standing.jobs_running, standing.target) == (75, 6, 60)
@@ -127,13 +127,13 @@ def test_the_model_of_a_vo_chooses_between_its_tree_and_its_work_queues(halves: 
     queue("second", 2, "evgen", 1)
     submitted(parameters("mc", processingType="evgen", taskPriority=500, **JOBS))
     submitted(parameters("data", processingType="reco", taskPriority=500, **JOBS))
-    run_agents()
+    run_agents(names=ROUND)
     assert not WorkQueueStanding.objects.exists()
     take(alpha)
-    run_agents(1)
+    run_agents(1, ROUND)
     assert queue_of(take(alpha).job_id) == "second"  # each leaf has a half
     gdpconfig.set_override("shares", "SHARE_MODEL", "work_queue", vo="demo", who="ada", why="test")
-    run_agents(1)
+    run_agents(1, ROUND)
     assert [queue_of(take(alpha).job_id) for _ in range(3)] == ["first"] * 3
 
 
@@ -146,9 +146,9 @@ def test_a_queue_without_tasks_leaves_its_share_to_stretchable_ones_and_sub_queu
     queue("other", 5, "simul", 40)
     for name, kind in (("mc", "evgen"), ("data", "reco"), ("sim", "simul")):
         submitted(parameters(name, processingType=kind, **JOBS))
-    run_agents()
+    run_agents(names=ROUND)
     take(alpha)
-    run_agents(1)
+    run_agents(1, ROUND)
     percent = dict(WorkQueueStanding.objects.filter(vo="demo").values_list("work_queue__queue_name", "percent"))
     assert percent == {"whole": 60, "s1": 30, "s2": 30, "s3": 0, "other": 40, "default": 0}
 

@@ -17,7 +17,7 @@ from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import headline, reasons
 from tests.api.people import person
 from tests.builders import grid, parameters, submitted
-from tests.flow.steps import end, run_agents, take, try_take
+from tests.flow.steps import ROUND, end, run_agents, take, try_take
 from workqueues.ledger.commands import command
 from workqueues.models import File, Task, TaskThrottle
 
@@ -76,10 +76,10 @@ def test_with_more_running_than_the_cap_waiting_jobs_are_held_back_and_the_slots
     assert mine.filter(status="activated", sub_status="").count() == 3
     end(leased[2])
     for _ in range(10):
-        run_agents(1)
+        run_agents(1, ROUND)
         if (more := try_take(queue)) is not None:
             end(more)
-    run_agents(3)
+    run_agents(3, ROUND)
     assert status(held) == "done"
 
 
@@ -126,7 +126,7 @@ def test_near_the_cap_tasks_make_no_more_jobs_until_there_is_room_again(queue: C
     assert reasons(task_status(running))[0].message == (
         "It makes no new jobs while this holds: ada has 5 running jobs, 5 at most."
     )
-    run_agents()
+    run_agents(names=ROUND)
     assert status(running) == "throttled", "it is not over by time"
     end(leased[0])
     limit()
@@ -151,20 +151,20 @@ def test_what_is_paused_stays_so_and_what_is_resumed_while_over_the_cap_is_held_
     cap("CAP_RUNNING_USER_JOBS", 2)
     limit()
     command(made.id, "pause", "user:ada")
-    run_agents()
+    run_agents(names=ROUND)
     cap("CAP_RUNNING_USER_JOBS", 100)
     limit()
     assert states() == ["running"] * 3 + ["throttled"] * 3
     cap("CAP_RUNNING_USER_JOBS", 2)
     command(made.id, "resume", "user:ada")
-    run_agents()
+    run_agents(names=ROUND)
     assert states() == ["running"] * 3 + ["throttled"] * 3
     for one in leased:
         end(one)
-    run_agents()
+    run_agents(names=ROUND)
     assert states().count("activated") == 3
     command(made.id, "kill", "user:ada")
-    run_agents(3)
+    run_agents(3, ROUND)
     assert status(made) == "aborted"
 
 

@@ -23,7 +23,7 @@ from broker_site.foundation.access.credentials import ensure_user, issue_enrolme
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.gdpconfig import set_override
 from tests.builders import grid, parameters, submitted
-from tests.flow.steps import run_agents
+from tests.flow.steps import ROUND, run_agents
 from tests.web.serving import Server, serving
 from workqueues.models import Task
 
@@ -43,7 +43,7 @@ def running_job(server: Server) -> tuple[int, str]:
     """A job that a pilot has, and its token."""
     grid("ALPHA")
     submitted(parameters(nEvents=10, nEventsPerJob=10, site="ALPHA"))
-    run_agents()
+    run_agents(names=ROUND)
     register = {"queue": "ALPHA", "host": "wn7", "slot": "s1", "cores": 1}
     pilot = json.loads(ask(server, "/api/v1/pilots/", issue_enrolment("ALPHA").text, register)[2])["token"]
     status, _, body = ask(server, "/api/v1/pilots/match/", pilot, {"request": str(uuid4()), "cores": 1})
