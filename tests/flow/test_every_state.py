@@ -32,7 +32,7 @@ from brokerage.rules.dispatch.settlement import JobVersion, Report
 from brokerage.states import JOB, TRANSFER
 from brokerage.transfers.commands import cancel_transfers
 from tests.builders import parameters, pilot, reading, submitted
-from tests.flow.steps import BAD, end, let_confirm, run_agents
+from tests.flow.steps import BAD, ROUND, end, let_confirm, run_agents
 from tests.stateful.scene import Scene, killed_at
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueDataset, CatalogueFile, Task
@@ -106,7 +106,7 @@ class World:
 
     def agents(self, rounds: int = 2) -> None:
         """Each agent."""
-        run_agents(rounds)
+        run_agents(rounds, ROUND)
 
     def pilots(self, report: Report | None = None, most: int = 100) -> None:
         """Pilots do what waits, with real files, or end it as reported."""

@@ -9,7 +9,7 @@ from broker_site.foundation.access.models import User
 from brokerage.models import ComputingQueue
 from brokerage.rules.dispatch.settlement import Report
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
-from tests.flow.steps import BAD, end, run_agents, run_jobs, try_take
+from tests.flow.steps import BAD, ROUND, end, run_agents, run_jobs, try_take
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Replica, Task
 
@@ -68,7 +68,7 @@ def _made(params: dict[str, object], queues: dict[str, ComputingQueue], report: 
     run_agents(1)
     for queue in queues.values():
         run_jobs(queue, report)
-    run_agents(1)
+    run_agents(1, ROUND)
     return task
 
 
