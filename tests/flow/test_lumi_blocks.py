@@ -9,7 +9,7 @@ from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.models import Job, Site, StorageEndpoint, Transfer
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import run_agents, run_jobs
+from tests.flow.steps import ROUND, run_agents, run_jobs
 from tests.flow.test_open_datasets import grow, let_check, open_dataset, status
 from workqueues.ledger.open_inputs import close_dataset
 from workqueues.models import CatalogueDataset, CatalogueFile, File, Replica, Task
@@ -77,12 +77,12 @@ def test_a_block_that_is_staged_is_used_once_all_of_it_is_on_disk() -> None:
     for file in CatalogueFile.objects.order_by("id")[1:]:
         Replica.objects.create(file=file, storage="ALPHA_DISK")
     task = submitted(reading("t", "in.data", nFilesPerJob=1, prodSourceLabel="managed", inputPreStaging=True, releasePerLB=True))
-    run_agents(3)
+    run_agents(3, ROUND)
     assert (waiting(task), run_jobs(queue)) == ([1], 1), "block 2 is on disk, of block 1 a file is on its way"
     (transfer,) = Transfer.objects.all()
     finish([TransferMove(transfer.id)], "mover")
     for _ in range(3):
-        run_agents()
+        run_agents(names=ROUND)
         run_jobs(queue)
     assert (waiting(task), status(task)) == ([], "done")
     assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
