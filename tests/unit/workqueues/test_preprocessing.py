@@ -79,7 +79,7 @@ def test_what_needs_a_right_is_not_filled_in_and_no_more_than_a_task_can_hold() 
         ({"taskPriority": "P"}, {"taskPriority": "type"}),
         ({"nEventsPerJobb": "N"}, {"nEventsPerJobb": "unknown"}),
         ({"transPath": None, "nEvents": "N"}, {"transPath": "required"}),
-        ({"nEvents": [3]}, {"nEvents": "type", "nFiles": "required"}),
+        ({"nEvents": [3]}, {"nEvents": "type"}),
         ({"prodSourceLabel": "managed"}, {"preproSpec": "contradiction"}),
         ({"preproSpec": {"jobParameters": "a"}}, {"preproSpec.transPath": "required"}),
         ({"preproSpec": {"transPath": "../a", "more": 1}}, {"preproSpec.transPath": "format", "preproSpec.more": "unknown"}),
