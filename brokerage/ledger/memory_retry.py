@@ -5,8 +5,7 @@ In the transaction of the end of the jobs, which holds the datasets of their inp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from django.db import connection, transaction
@@ -72,7 +71,7 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
     many jobs did: what was done for each job, in words.
 
     The task is looked at once the end of the jobs is committed, since who works on a task locks it before its datasets. A process
-    that is killed between leaves that to the next job that fails so.
+    that is killed between, or finds the task locked for long, leaves that to the next job that fails so.
     """
     if not failures:
         return {}
@@ -101,8 +100,13 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
     if raised:
         _MORE.run(*map(list, zip(*raised, strict=True)))
     for task_id, (more, compensation) in tasks.items():
-        transaction.on_commit(partial(_raise_task, task_id, more, compensation))
+        transaction.on_commit(_raising(task_id, more, compensation), robust=True)
     return told
+
+
+def _raising(task_id: int, more: int, compensation: float) -> Callable[[], None]:
+    """A function, as Django tells its name where it fails."""
+    return lambda: _raise_task(task_id, more, compensation)
 
 
 def _raise_task(task_id: int, more: int, compensation: float) -> None:

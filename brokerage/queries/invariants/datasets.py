@@ -29,8 +29,8 @@ INVARIANTS = (
     ),
     Invariant(
         "open_input_read_again",
-        "An input is read again exactly while its task follows it and has not closed it; one that a parent run again writes, once "
-        "all else is through.",
+        "An input is read again exactly while its task follows it and has not closed it; one that a parent writes that is run "
+        "again, once all else is through.",
         f"""
         SELECT 'dataset ' || d.id || ' is ' || d.status || ' and ' || d.state || ', read again '
             || coalesce('at ' || d.state_check_expiration, 'never')
