@@ -5,6 +5,8 @@ Leaves them in a final state, or registered once their preprocessing step is ove
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
@@ -86,9 +88,10 @@ def end(run: Run, task: Task) -> bool:
         if rules.drop_staged:
             drop_staged(task.id)
     about = post_process(run, task, ending) if ending.status in TASK.completed else ""
-    end_task(run.id, task.id, ending, run.who, failure_rate(task.id), about)
-    if ending.status in TASK.corrupted:
-        kill_children(task.id, run.who)
+    with transaction.atomic():  # one that has ended is not looked at again: its children are killed with its end, or never
+        end_task(run.id, task.id, ending, run.who, failure_rate(task.id), about)
+        if ending.status in TASK.corrupted:
+            kill_children(task.id, run.who)
     if ending.status in TASK.final:
         read_again_now(task.vo, written_names(task.id))
     if kick_children(task.id):

@@ -6,7 +6,6 @@ In the transaction of the end of the jobs, which holds the datasets of their inp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from django.db import connection, transaction
@@ -15,6 +14,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.ledger.follow_up import follow_up
 from brokerage.rules.dispatch.retry_rules import INCREASE_MEMORY
 from workqueues.ledger.resource_types import resource_type_of
 from workqueues.models import Task
@@ -72,7 +72,7 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
     many jobs did: what was done for each job, in words.
 
     The task is looked at once the end of the jobs is committed, since who works on a task locks it before its datasets. A process
-    that is killed between leaves that to the next job that fails so.
+    that is killed between, or finds the task locked for long, leaves that to the next job that fails so.
     """
     if not failures:
         return {}
@@ -101,7 +101,7 @@ def ask_for_more_memory(failures: Sequence[MemoryFailure]) -> dict[int, str]:
     if raised:
         _MORE.run(*map(list, zip(*raised, strict=True)))
     for task_id, more in tasks.items():
-        transaction.on_commit(partial(_raise_task, task_id, more))
+        follow_up(_raise_task, task_id, more)
     return told
 
 

@@ -5,7 +5,7 @@ The first half accepts it in the caller's transaction; the agent command carries
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.contrib.postgres.functions import TransactionNow
 from django.db import transaction
@@ -23,6 +23,7 @@ from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.rules.facts.queue_names import names_in
 from brokerage.states import JOB
 from workqueues.ledger.commands import DONE
+from workqueues.ledger.holds import REST
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.task_changes import Changed, rewritten, unusable
@@ -31,8 +32,6 @@ from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.task.changes import ReassignAsked
 from workqueues.states import TASK
 
-REST = timedelta(minutes=10)
-"""So long a task rests after each look of the agent; that ends as soon as the jobs are gone."""
 _WAITS = ", waiting for "
 
 

@@ -6,7 +6,6 @@ The task is changed once the end of the job is committed, since who works on a t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 from django.db import transaction
@@ -14,6 +13,7 @@ from django.db import transaction
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.ledger.follow_up import follow_up
 from workqueues.models import Task
 from workqueues.rules.jobs.reduced_input import parts, reduced, why_not
 
@@ -57,7 +57,7 @@ def ask_for_less_input(failures: Sequence[InputFailure]) -> dict[int, str]:
         else:
             share = "single files" if n is None else f"1/{n} of the input"
             told[job_id] = f"{share} for the next jobs of its task"
-            transaction.on_commit(partial(_reduce, task_id, job_id, n_files, attempt_nr))
+            follow_up(_reduce, task_id, job_id, n_files, attempt_nr)
     return told
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import transaction
@@ -20,6 +19,7 @@ from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.ledger.follow_up import follow_up
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, hs06_s_per_event
 from brokerage.states import JOB
@@ -88,9 +88,9 @@ def ask_for_more_time(job_ids: Sequence[int]) -> dict[int, str]:
             told[job.id] = f"{more.amount:.4g} {more.unit} for the next jobs of its task"
             raised[job.task_id] = max(raised.get(job.task_id, (more, job.id)), (more, job.id), key=lambda each: each[0].hs06s)
     for task_id, (more, job_id) in raised.items():
-        transaction.on_commit(partial(_raise, task_id, more, job_id))
+        follow_up(_raise, task_id, more, job_id)
     if measured:
-        transaction.on_commit(partial(_measure_again, sorted(measured)))
+        follow_up(_measure_again, sorted(measured))
     return told
 
 

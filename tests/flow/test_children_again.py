@@ -8,6 +8,7 @@ import pytest
 
 from brokerage.models import ComputingQueue, Job
 from tests.builders import catalogue_dataset, grid, more_files, parameters, reading, submitted
+from tests.flow.collecting import faults
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
@@ -127,6 +128,7 @@ def test_a_child_that_still_runs_reads_again_when_all_else_is_through() -> None:
     command(first.id, "retry", "user:ada")
     run_agents(names=["command"])
     assert (status(child), child.attempt_nr) == ("running", 0)
+    assert faults() == []
     end(running)
     run_agents(1, names=["finish", "feed"])
     assert (status(child), f"waiting for the parent, task {first.id}" in child.error_dialog) == ("pending", True)

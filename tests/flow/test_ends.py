@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 
+from broker_site.foundation.agency.run import run_agent
+from brokerage.agents import finish
 from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobRetryHistory, Site, StorageEndpoint
 from brokerage.queries.invariants import look
@@ -17,6 +21,7 @@ from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from tests.api.test_commands import page
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, good, let_confirm, mark_storages, run_agents, run_jobs, take, try_take
+from tests.stateful.scene import killed_at
 from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.define import break_task
@@ -405,3 +410,26 @@ def test_every_move_of_a_job_says_why(queue: ComputingQueue) -> None:
         ("finished", "2 outputs registered"),
     ]
     assert not JobChange.objects.filter(why="").exists()
+
+
+def test_children_are_killed_also_where_the_agent_dies_as_their_parent_ends_badly() -> None:
+    (queue,) = grid("ALPHA")
+    parent = submitted(parameters("p", goal=90, failWhenGoalUnreached=True, maxAttempt=1))
+    child = submitted(reading("c", "p.EVT", parentTaskName="p", noWaitParent=True, noInputPooling=True))
+    run_agents(3)
+    end(take(queue))
+    while (leased := try_take(queue)) is not None:
+        end(leased, BAD)
+    Task.objects.filter(id=child.id).update(next_look_at=None)
+    run_agents(2, ("wake", "refine", "feed", "generate"))
+    child.refresh_from_db()
+    assert child.status in TASK.generating, "it does not wait for its parent"
+    with killed_at(finish, "kill_children", after=False):
+        run_agent("finish", looked=True)
+        run_agent("finish", looked=True)
+    Task.objects.exclude(locked_by="").update(locked_time=TransactionNow() - timedelta(seconds=1))
+    run_agents(2)
+    for task in (parent, child):
+        task.refresh_from_db()
+    assert (parent.status, child.status) == ("failed", "aborted")
+    assert child.error_dialog == f"the parent task {parent.id} ended badly"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.models import Audit
@@ -16,8 +17,10 @@ from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import end, run_agents, run_jobs, take, try_take
 from workqueues.ledger.commands import command
 from workqueues.ledger.task_changes import Changed
+from workqueues.ledger.throttles import Cause, throttle_while
 from workqueues.models import Dataset, File, Replica, Task, TaskChange
 from workqueues.rules.task.changes import CHANGES
+from workqueues.rules.throttle.user_caps import CAUSE
 
 pytestmark = pytest.mark.django_db
 
@@ -187,3 +190,20 @@ def test_another_command_meanwhile_wins(queues: list[ComputingQueue], name: str,
         run_agents(2, PLACE)
         task.refresh_from_db()
         assert (task.status, task.site) == ("running", "BETA")
+
+
+@pytest.mark.parametrize("who", ["a cap", "its time"])
+def test_a_reassigned_task_waits_for_its_jobs_whoever_comes_before_the_agent_that_ends_them(
+    queues: list[ComputingQueue], who: str
+) -> None:
+    task = running()
+    reassign(task, site="BETA")
+    if who == "a cap":
+        throttle_while([Cause(task.id, CAUSE, "too many jobs run")], [], CAUSE, "agent:limit")
+    else:
+        Task.objects.update(next_look_at=TransactionNow())
+        run_agents(1, ("wake", "generate"))
+    task.refresh_from_db()
+    assert (task.status, task.command) == ("pending", "reassign")
+    run_agents(2, PLACE)
+    assert at() == {"BETA": ["activated"] * 3}

@@ -18,6 +18,9 @@ from workqueues.models import Task
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
 
+REST = timedelta(minutes=10)
+"""So long a task that is sent elsewhere rests after each look at its jobs; that ends as soon as they are gone."""
+
 
 def set_pending(run_id: str, task_id: int, reason: str, wait_s: float, who: str, *, clock: bool = True) -> None:
     """Put a claimed task on hold for `wait_s` seconds and give the claim back.
@@ -99,7 +102,8 @@ def note_reason(task_id: int, reason: str) -> None:
 def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
     """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it.
 
-    One that is throttled for a further cause stays so.
+    One that is throttled for a further cause stays so, and one that is sent elsewhere until the jobs that are to go have ended,
+    whoever wanted it to be looked at.
     """
     with transaction.atomic():
         task = lock_claimed(task_id, run_id)
@@ -107,6 +111,8 @@ def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
             raise Stale(f"task {task_id} is {task.status}, it does not rest")
         if task.status == "throttled" and (until := held_until(task.id)):
             Task.objects.filter(id=task.id).update(next_look_at=until, locked_by="", locked_time=None)
+        elif task.command == "reassign":
+            Task.objects.filter(id=task.id).update(next_look_at=Now() + Value(REST), locked_by="", locked_time=None)
         elif exhausted:
             move_task(task, "exhausted", who, f"pending for too long: {task.error_dialog}")
         else:

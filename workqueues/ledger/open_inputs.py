@@ -108,12 +108,16 @@ def read_again_now(vo: str, names: Sequence[str]) -> None:
     ours = Q(vo=vo, data_vo="", dataset_name__in=names)
     theirs = Q(data_vo=vo, dataset_name__in=[f"{vo}:{name}" for name in names])
     followed = Dataset.objects.filter(ours | theirs, _FOLLOWED, type="input", state_check_expiration__isnull=False)
-    if tasks := list(followed.order_by("id").values_list("task_id", flat=True)):
-        followed.update(state_check_expiration=TransactionNow())
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE workqueues_task SET next_look_at = now() WHERE id = ANY (%s) AND status = 'defined'", [sorted(set(tasks))]
-            )
+    tasks = sorted(set(followed.values_list("task_id", flat=True)))
+    if not tasks:
+        return
+    with transaction.atomic():  # tasks are locked before their datasets, as whoever works on one does
+        resting = Task.objects.select_for_update(no_key=True).filter(id__in=tasks, status="defined").order_by("id")
+        Task.objects.filter(id__in=[task.id for task in resting.only("id")]).update(next_look_at=TransactionNow())
+        locked = followed.select_for_update(no_key=True).order_by("id")
+        Dataset.objects.filter(id__in=[dataset.id for dataset in locked.only("id")]).update(
+            state_check_expiration=TransactionNow()
+        )
         look_after_commit("feed")
 
 

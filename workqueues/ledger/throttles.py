@@ -102,7 +102,9 @@ def _idle(tasks: Collection[int]) -> dict[int, Task]:
 
 
 def _may_be(task: Task) -> bool:
-    """Whether the task can be throttled, or is."""
+    """Whether the task can be throttled, or is. One that is being sent elsewhere waits for its jobs first."""
+    if task.command == "reassign":
+        return False
     state = task.old_status if task.status == "pending" else task.status
     return task.status == "throttled" or state in BACK
 

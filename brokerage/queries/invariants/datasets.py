@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 from workqueues.queries.ranges import IS_KEPT
-from workqueues.states import INPUT_FILE, MASTER_TYPES
+from workqueues.states import INPUT_FILE, MASTER_TYPES, WRITTEN_TYPES
 
 INVARIANTS = (
     Invariant(
@@ -29,13 +29,17 @@ INVARIANTS = (
     ),
     Invariant(
         "open_input_read_again",
-        "An input is read again exactly while its task follows it and has not closed it.",
-        """
+        "An input is read again exactly while its task follows it and has not closed it; one that a parent writes that is run "
+        "again, once all else is through.",
+        f"""
         SELECT 'dataset ' || d.id || ' is ' || d.status || ' and ' || d.state || ', read again '
             || coalesce('at ' || d.state_check_expiration, 'never')
         FROM workqueues_dataset d
         WHERE d.type = ANY(%(input_types)s) AND (d.state = 'mutable' OR d.state_check_expiration IS NOT NULL)
             AND (d.state_check_expiration IS NOT NULL) <> (d.state = 'mutable' AND d.status <> 'done')
+            AND (d.state_check_expiration IS NOT NULL OR NOT EXISTS (
+                SELECT FROM workqueues_dataset w WHERE d.dataset_name IN (w.dataset_name, w.container_name)
+                    AND w.type IN ({WRITTEN_TYPES.sql}) AND w.vo = d.vo AND w.task_id <> d.task_id))
         """,
     ),
     Invariant(
