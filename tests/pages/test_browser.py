@@ -14,7 +14,6 @@ from broker_site.foundation.access import sessions
 from broker_site.foundation.access.credentials import ensure_user
 from brokerage.models import IdleHour
 from tests.builders import grid, parameters, submitted
-from tests.flow.steps import run_agents
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task, ThrottleVerdict
 
@@ -234,8 +233,7 @@ def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Pag
 
 def test_forms_of_a_task_are_whole_on_a_telephone(live_server: LiveServer, watched: Page) -> None:
     """Seen: the one of "Finish" stood beyond the left edge, and what "Change" asks for beyond the right one."""
-    page, task = watched, submitted(parameters("mc23.evgen.0001", userName="ada"))
-    run_agents(1)
+    page, task = watched, make_scene().running
     visitor()
     page.set_viewport_size({"width": 320, "height": 640})
     sign_in(page, live_server, f"/tasks/{task.id}/")
