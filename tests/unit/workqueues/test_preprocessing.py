@@ -79,7 +79,7 @@ def test_what_needs_a_right_is_not_filled_in_and_no_more_than_a_task_can_hold() 
         ({"taskPriority": "P"}, {"taskPriority": "type"}),
         ({"nEventsPerJobb": "N"}, {"nEventsPerJobb": "unknown"}),
         ({"transPath": None, "nEvents": "N"}, {"transPath": "required"}),
-        ({"nEvents": [3]}, {"nEvents": "type", "nFiles": "required"}),
+        ({"nEvents": [3]}, {"nEvents": "type"}),
         ({"prodSourceLabel": "managed"}, {"preproSpec": "contradiction"}),
         ({"preproSpec": {"jobParameters": "a"}}, {"preproSpec.transPath": "required"}),
         ({"preproSpec": {"transPath": "../a", "more": 1}}, {"preproSpec.transPath": "format", "preproSpec.more": "unknown"}),
@@ -107,7 +107,7 @@ def test_the_step_is_one_job_of_one_core_with_three_tries_and_keeps_what_says_wh
     assert isinstance(step, TaskPlan)
     columns = step.columns
     assert (columns["core_count"], columns["ram_count"], columns["trans_path"]) == (1, 501, "choose.py")
-    assert "cpu_time" not in columns
+    assert {"cpu_time", "user_name", "req_id"}.isdisjoint(columns), "the owner is the caller, whom the parameters need not name"
     assert columns["split_rule"] == "UP=1,LS=1"
     assert step_due(task(), "UP=1")
     assert step_due(task(), "")
