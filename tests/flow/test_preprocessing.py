@@ -138,14 +138,16 @@ def test_a_step_that_fails_three_times_fails_its_task_and_a_retry_makes_it_again
     [
         ({"CHOSEN": "mc.nowhere", "N_FILES": 1}, "the catalogue has no dataset mc.nowhere"),
         ({"CHOSEN": "mc.chosen"}, "nFiles"),
+        ({"CHOSEN": "mc.chosen", "N_FILES": 1, "USED": "foreign"}, "VO demo has no task"),
         ({"CHOSEN": "mc.chosen", "N_FILES": 1, "ada": "bob"}, "userName: the preprocessing step may not fill it in"),
     ],
 )
 def test_what_is_filled_in_is_judged_as_at_a_submission(values: dict[str, Any], reason: str) -> None:
     (queue,) = grid("ALPHA")
     catalogue_dataset("mc.chosen", 2)
-    task = choosing()
-    step(queue, values)
+    foreign = submitted(parameters("foreign", vo="other"))
+    task = choosing(skipFilesUsedBy="USED" if "USED" in values else None)
+    step(queue, {name: foreign.id if value == "foreign" else value for name, value in values.items()})
     agents(3)
     task.refresh_from_db()
     assert task.status == "broken"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report
 from tests.api.people import Person, faults, person
 from tests.builders import catalogue_dataset, grid, reading, submitted
-from tests.flow.steps import end, let_confirm, run_agents, run_jobs, take
+from tests.flow.steps import end, good, let_confirm, run_agents, run_jobs, take
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, ReadGrant, Task
 
@@ -203,3 +204,31 @@ def test_who_has_a_role_in_the_vo_of_the_data_needs_no_grant_but_a_token_that_re
     assert answer.status_code == 201
     run_agents()
     assert Dataset.objects.get(task_id=answer.json()["id"], type="input").n_files == 2
+
+
+def test_a_task_never_reads_what_the_token_that_submitted_it_did_not_reach(queue: ComputingQueue) -> None:
+    """However the name comes into it: filled in by a job, as an input that is waited for, or with a change."""
+    both = person("bo", ("cms", "submitter"), ("demo", "auditor"))
+    limited = Person("bo", issue_user_token(User.objects.get(username="bo"), vo="cms").text)
+    spec = {"transPath": "choose.py"}
+    late = limited.submit(reader("t1", userName=None, waitInput=True)).json()["id"]
+    filled = limited.submit(reader("t2", "CHOSEN", userName=None, preproSpec=spec)).json()["id"]
+    whole = both.submit(reader("t3", "CHOSEN", userName=None, preproSpec=spec)).json()["id"]
+    run_agents(2)
+    for _ in range(2):
+        leased = take(queue)
+        end(leased, replace(good(leased.job_id), metadata={"CHOSEN": "demo:in.data"}))
+    run_agents(3)
+    assert not Dataset.objects.filter(task_id__in=(late, filled), type="input").exists()
+    assert status_of(Task.objects.get(id=filled))[0] == "broken"
+    assert status_of(task := Task.objects.get(id=whole)) == ("running", "")
+    assert task.user_name == "bo", "nobody but the caller says so"
+    assert Dataset.objects.get(task_id=whole, type="input").n_files == 2
+    catalogue_dataset("in.own", 1, vo="cms")
+    own = both.submit(reader("t4", "in.own", userName=None)).json()["id"]
+    run_agents(2)
+    run_jobs(queue)
+    run_agents(3)
+    change = {"changes": {"dsForIN": "demo:in.data"}}
+    assert limited.post(f"tasks/{own}/incexec/", change).status_code == 403
+    assert both.post(f"tasks/{own}/incexec/", change).status_code == 202

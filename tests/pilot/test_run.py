@@ -8,6 +8,12 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from broker_site.foundation.access.jsonbody import decode
+from broker_site.foundation.access.problems import Refused
+from brokerage.pilot.job import Failure
+from brokerage.pilot.metadata import read_metadata
 from tests.pilot.conftest import Slot
 from tests.pilot.peer import Peer, adler
 
@@ -86,6 +92,27 @@ def test_a_payload_tells_what_it_found_where_it_is_asked_for_and_else_has_failed
     assert {code(slot, job) for job in (text, plain, large, absent)} == {"BAD_METADATA"}
     assert "65536 bytes" in slot.report(large)["error"]["message"]
     assert slot.report(absent)["error"]["message"] == "jobMetadata.json was not written"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('{"A": NaN}', "not finite"),
+        ('{"A": [1e999]}', "not finite"),
+        ('{"A": -9223372036854775809}', "64 bits"),
+        ('{"A": "\\u0000"}', "NUL"),
+        ('{"\\ud800": 1}', "surrogate"),
+        ('{"A": ' + "[" * 60 + "]" * 60 + "}", "levels"),
+        ('{"A": [' + "1," * 10_000 + "1]}", "members"),
+    ],
+)
+def test_what_no_report_can_bring_fails_the_job_instead_of_losing_its_report(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "jobMetadata.json").write_text(content)
+    with pytest.raises(Failure, match=told) as wrong:
+        read_metadata(tmp_path, "jobMetadata.json")
+    assert wrong.value.code == "BAD_METADATA"
+    with pytest.raises(Refused):
+        decode(json.dumps({"metadata": json.loads(content)}).encode())
 
 
 def test_a_failing_payload_is_reported_with_its_last_words_and_leaves_no_file(slot: Slot, peer: Peer) -> None:

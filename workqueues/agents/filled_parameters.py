@@ -10,14 +10,15 @@ from workqueues.ledger.preprocessing import infer_parents
 from workqueues.models import Task
 from workqueues.queries.place_wishes import check_places
 from workqueues.queries.tasks import MOST_WRITERS, live_writers
+from workqueues.queries.used_files import check_users
 from workqueues.queries.writers import writer_of
 from workqueues.rules.refine import TaskDocument, check_outputs
 
 
 def faults_of_filled(run: Run, task: Task, document: TaskDocument) -> list[Problem]:
-    """What is wrong with the outputs and places of a claimed task; the tasks that write its inputs become its parents.
+    """What is wrong with the outputs, places and other tasks that a claimed task names.
 
-    Raises Stale, and what the catalogue raises.
+    The tasks that write its inputs become its parents. Raises Stale, and what the catalogue raises.
     """
     names = document.input_names
     known = {*task.input_writers.values_list("writer_id", flat=True), task.id, task.parent_tid}
@@ -26,4 +27,8 @@ def faults_of_filled(run: Run, task: Task, document: TaskDocument) -> list[Probl
         return [problem("jobParameters", "range", f"more than {MOST_WRITERS} live tasks write its inputs")]
     infer_parents(run.id, task.id, writers)
     owners = catalogue().owners(task.vo, document.output_names)
-    return [*check_outputs(document, writer_of(task), owners), *check_places(document)]
+    return [
+        *check_outputs(document, writer_of(task), owners),
+        *check_places(document),
+        *check_users(task.vo, document.parameters.skipFilesUsedBy),
+    ]

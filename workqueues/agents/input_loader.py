@@ -16,6 +16,7 @@ from workqueues.ledger.open_inputs import hold_absent, let_go_collected
 from workqueues.models import Dataset, OutputTemplate, Task
 from workqueues.queries.datasets import files_not_gone, files_of_masters, staging_blocks
 from workqueues.queries.lost_outputs import Recovery, recovery_of, sound_outputs
+from workqueues.queries.read_grants import reader_of
 from workqueues.queries.tasks import input_writers, parent_facts
 from workqueues.queries.used_files import used_files
 from workqueues.rules.jobs.activity import activity_of
@@ -28,7 +29,6 @@ from workqueues.rules.refine import (
     DatasetFacts,
     DatasetPlan,
     InputWriterFacts,
-    Reader,
     Refined,
     TaskDocument,
     TaskPlan,
@@ -50,7 +50,7 @@ def look_up_inputs(task: Task, document: TaskDocument) -> tuple[Mapping[str, Dat
 
     Of inputs that came with a change nobody has seen yet that it may read them: they are as if they did not exist.
     """
-    reader = Reader(task.vo, task.user_name)
+    reader = reader_of(task)
     known = catalogue().look_up(reader, document.input_names)
     absent = [name for name in document.input_names if name not in known]
     if absent and task.status == "rerefine":

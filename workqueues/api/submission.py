@@ -190,6 +190,9 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
 
 def _register(params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str) -> Submitted:
     columns = first_columns(params, owner, chain.parent.id if chain.parent else None)
+    if principal.limited:
+        reach = _reader(params["vo"], owner, principal).vos
+        columns["reads_vos"] = None if reach is None else sorted(reach)
     with transaction.atomic():
         _refuse_too_many(params, owner)
         if params.get("uniqueTaskName"):

@@ -120,7 +120,7 @@ def _new_task(
     document = read_task(params)
     if document.problems:
         raise CannotRecover(f"files of task {old.id} cannot be made again: {document.problems[0].message}")
-    columns = first_columns(params, old.user_name) | {"current_priority": old.current_priority}
+    columns = first_columns(params, old.user_name) | {"current_priority": old.current_priority, "reads_vos": old.reads_vos}
     task, _ = submit(params, columns, by.name, f"user:{by.name}", writers=writers)
     try:
         claim_outputs(task, document.outputs, shared=False, continues=key.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -35,6 +36,10 @@ class Task(models.Model):
     task_name = text(256, "name of the task")
     user_name = text(128, "user who owns the task")
     submitted_by = text(128, "user who submitted it: the owner, or one with the role production for him")
+    reads_vos = ArrayField(
+        models.CharField(max_length=32), null=True, blank=True,
+        help_text="VOs whose datasets the token that submitted it reached, where these are not all of its owner's; null: all"
+    )  # fmt: skip
     working_group = text(32, "working group that owns the task")
     country_group = text(20, "country group of the user")
     vo = text(32, "virtual organization that owns the task")

@@ -51,11 +51,20 @@ def with_roles(readers: Collection[Reader], vos: Collection[str]) -> dict[Reader
     roles = Role.objects.filter(user__username__in=unknown, user__is_active=True, vo__in=vos)
     held = set(roles.values_list("user__username", "vo")) if unknown else set()
     return {
-        reader: replace(reader, vos=frozenset(vo for vo in vos if (reader.user_name, vo) in held))
+        reader: replace(reader, vos=frozenset(vo for vo in _within(reader, vos) if (reader.user_name, vo) in held))
         if reader.vos is None
         else reader
         for reader in readers
     }
+
+
+def _within(reader: Reader, vos: Collection[str]) -> Collection[str]:
+    return vos if reader.within is None else reader.within & frozenset(vos)
+
+
+def reader_of(task: Task) -> Reader:
+    """For whom the task reads; what the token that submitted it did not reach it never reads by the roles of its owner."""
+    return Reader(task.vo, task.user_name, within=None if task.reads_vos is None else frozenset(task.reads_vos))
 
 
 def grants_in_force(readers: Iterable[Reader], vos: Collection[str]) -> list[Grant]:
@@ -94,7 +103,7 @@ def withheld_inputs(tasks: Sequence[Task], inputs: Iterable[Dataset]) -> dict[in
 
     One that the catalogue does not have is none of them. No query where no task reads from another VO.
     """
-    readers = {task.id: Reader(task.vo, task.user_name) for task in tasks}
+    readers = {task.id: reader_of(task) for task in tasks}
     wishes = {
         d: (readers[d.task_id], dataset_key(d.vo, d.dataset_name, d.data_vo)) for d in inputs if d.data_vo and not d.excluded
     }

@@ -191,6 +191,7 @@ def _user_of_token(verified: _StoredCredential) -> Principal:
         vo=verified.vo,
         credential=verified.id,
         prefix=verified.prefix,
+        limited=limited,
     )
 
 

@@ -39,7 +39,8 @@ class Principal:
 
     `roles` maps a VO to the roles held there, read from the database for this very request. `site`, `queue` and `vo` bind an
     enrolment secret or a pilot to its place; an empty `vo` there means any. `subject` is the pilot's id. `credential` and
-    `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may be displayed.
+    `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may be displayed. `limited`: that
+    of a user has less than the user: one VO, or some roles.
     """
 
     kind: Kind
@@ -54,6 +55,7 @@ class Principal:
     credential: int | None = None
     prefix: str = ""
     job: JobClaim | None = None
+    limited: bool = False
 
     @property
     def key(self) -> str:

@@ -80,7 +80,7 @@ def _metadata(value: object) -> object:
     if len(value) > MOST_METADATA:
         raise fault("length", f"has {len(value)} values, at most {MOST_METADATA}")
     try:
-        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode())
+        size = len(json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode())
     except (ValueError, RecursionError):
         raise fault("range", "has a number that is not finite, a character that cannot be stored, or too many levels") from None
     if size > METADATA_BYTES:

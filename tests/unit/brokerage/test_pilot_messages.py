@@ -67,6 +67,11 @@ def test_a_part_of_a_report_that_breaks_a_rule_is_left_out_and_told(part: dict[s
     assert [note.split(": ")[0] for note in notes] == [place]
 
 
+def test_metadata_are_measured_as_they_are_written_shortest() -> None:
+    numbers = list(range(10)) * 3000
+    assert read_message(Report, {"status": "finished", "metadata": {"a": numbers}}).metadata == {"a": numbers}
+
+
 def test_what_would_steer_a_terminal_or_turn_a_line_around_is_a_blank_in_every_text() -> None:
     """Messages are printed by `explain`, in logs and in exports."""
     evil, plain = "a\x1b[31m\u202eb\r\n\tc", "a [31m b \n\tc"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.builders import reading
 from workqueues.rules.jobs.sandbox import archive_of, merge_parameters, with_sandbox
 from workqueues.rules.refine import planned_parameters, read_task, validate
@@ -61,3 +63,11 @@ def test_a_task_that_is_submitted_again_keeps_its_sources_unless_new_ones_are_as
     other = analysis("two.tgz")
     other["jobParameters"][2]["value"] = "-p ./run.sh -a 4"
     assert set(differing(first, other)) == {"jobParameters"}
+
+
+@pytest.mark.parametrize(("archive", "rule"), [("a\\1.tgz", "format"), ("\\g<x>", "format"), ("x" * 1_000_000, "length")])
+def test_whatever_is_given_as_an_archive_is_a_fault_of_the_body_and_nothing_else(archive: str, rule: str) -> None:
+    params = analysis("one.tgz", fixedSandbox=archive)
+    params["jobParameters"] += [constant("-a one.tgz")] * 900
+    assert ("fixedSandbox", rule) in {(p.field, p.rule) for p in validate(params)}
+    assert sum(len(item.get("value", "")) for item in with_sandbox(params)["jobParameters"]) < 100_000

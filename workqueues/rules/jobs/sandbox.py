@@ -12,6 +12,8 @@ from typing import Any
 
 SOURCE_URL = "SURL"
 """The placeholder for sourceURL."""
+LONGEST_ARCHIVE = 200
+"""Characters of the name of an archive: a longer one is a fault, and would be put in however often there is a place for it."""
 
 _ITEM = re.compile(r"-a ([^\s]+)")
 _IN_TEXT = re.compile(r"(?<!\S)-a [^\s]+")
@@ -35,7 +37,7 @@ def with_sandbox(params: Mapping[str, Any]) -> Mapping[str, Any]:
     are `-a` and an archive, in the specification of a build, and in that of merge jobs.
     """
     archive = params.get("fixedSandbox")
-    if not isinstance(archive, str) or not archive:
+    if not isinstance(archive, str) or not 0 < len(archive) <= LONGEST_ARCHIVE:
         return params
     changed = dict(params)
     items, build, merge = (params.get(name) for name in ("jobParameters", "buildSpec", "mergeSpec"))
@@ -44,7 +46,7 @@ def with_sandbox(params: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(build, Mapping):
         changed["buildSpec"] = {**build, "archiveName": archive}
     if isinstance(merge, Mapping) and isinstance(text := merge.get("jobParameters"), str):
-        changed["mergeSpec"] = {**merge, "jobParameters": _IN_TEXT.sub(f"-a {archive}", text)}
+        changed["mergeSpec"] = {**merge, "jobParameters": _IN_TEXT.sub(lambda _: f"-a {archive}", text)}
     return changed
 
 

@@ -44,11 +44,14 @@ def of_another_vo(vo: str, name: str) -> DatasetKey | None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom a task reads: its VO and its owner. `vos`: those in which the owner has a role; None: to be looked up."""
+    """For whom a task reads: its VO and its owner. `vos`: those in which the owner has a role; None: to be looked up, and
+    then only those count that are `within`; None: all.
+    """
 
     vo: str
     user_name: str
     vos: frozenset[str] | None = None
+    within: frozenset[str] | None = None
 
 
 class Grant(NamedTuple):

@@ -23,10 +23,10 @@ ATTEMPTS = 3
 """Tries of the step's job (facts on workflows 7.7)."""
 CORES = 1
 LATER_COLUMNS = (
-    "parent_tid", "cpu_time", "cpu_time_unit", "walltime", "walltime_unit", "out_disk_count", "out_disk_unit", "io_intensity",
-    "io_intensity_unit", "disk_io", "disk_io_unit", "core_count",
+    "user_name", "parent_tid", "req_id", "cpu_time", "cpu_time_unit", "walltime", "walltime_unit", "out_disk_count",
+    "out_disk_unit", "io_intensity", "io_intensity_unit", "disk_io", "disk_io_unit", "core_count",
 )  # fmt: skip
-"""What is known of the task before (its parent), and what the jobs of its input need: nothing of that is the step's."""
+"""What is known of the task before (owner, parent), and what the jobs of its input need: nothing of that is the step's."""
 KEPT_CODES = ("LS", "IP", "IK", "OT", "LI", "NP", "DF")
 """Codes of the split rule that say where the task may run and what becomes of it, not how its input is cut."""
 FILLED_IN = ("type", "choice", "format")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, PlainValidator
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT, Flag, found, problem
 from workqueues.rules.jobs.lengths import FILE_NAME, TASK
+from workqueues.rules.jobs.sandbox import LONGEST_ARCHIVE
 from workqueues.rules.task_parameters.declaration import (
     Amount,
     Architecture,
@@ -82,7 +83,7 @@ class TaskParameters(BaseModel):
     sourceURL: str = text("Where the user's sources are: what ${SURL} stands for.", length=255, pattern=URL)
     fixedSandbox: str = text(
         "Archive of the user's sources, in place of that which follows -a in jobParameters and mergeSpec.",
-        length=200,
+        length=LONGEST_ARCHIVE,
         pattern=FILE_NAME,
     )
     multiStepExec: dict[str, Any] | None = parameter("Payload in several steps.", row="U5")
