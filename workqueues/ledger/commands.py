@@ -119,6 +119,9 @@ def command(task_id: int, name: str, who: str, comment: str = "", changes: Mappi
             return task
         if not row.suits(task.status, label="", quarantined=task.quarantined_at is not None):
             raise NotAllowed("task", task.status, row.target)
+        if row.target == "paused" and task.command == "reassign":
+            detail = f"Task {task.id} waits for its jobs to go, as it is reassigned; pause it after that, or kill it."
+            raise Refused(409, "Another command is carried out", detail)
         if task.status not in row.states:
             if asked.differences:
                 raise NotAllowed("task", task.status, row.target)

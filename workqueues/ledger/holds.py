@@ -124,9 +124,13 @@ def kick_children(parent_id: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE workqueues_task SET next_look_at = now() WHERE status = 'pending' AND id <> %(parent)s AND id = ANY (ARRAY(
-                SELECT id FROM workqueues_task WHERE parent_tid = %(parent)s
-                UNION SELECT task_id FROM workqueues_inputwriter WHERE writer_id = %(parent)s))
+            WITH children AS (
+                SELECT id FROM workqueues_task WHERE status = 'pending' AND id <> %(parent)s AND id = ANY (ARRAY(
+                    SELECT id FROM workqueues_task WHERE parent_tid = %(parent)s
+                    UNION SELECT task_id FROM workqueues_inputwriter WHERE writer_id = %(parent)s))
+                ORDER BY id FOR NO KEY UPDATE
+            )
+            UPDATE workqueues_task t SET next_look_at = now() FROM children c WHERE t.id = c.id
             """,
             {"parent": parent_id},
         )

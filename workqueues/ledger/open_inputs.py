@@ -126,11 +126,15 @@ def kick_followers(parent_id: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            UPDATE workqueues_task t SET next_look_at = now() FROM workqueues_taskparams p
-            WHERE p.task_id = t.id AND t.status = 'pending' AND t.id <> %(parent)s
-                AND p.task_params @> '{"noWaitParent": true}' AND t.id = ANY (ARRAY(
-                    SELECT id FROM workqueues_task WHERE parent_tid = %(parent)s
-                    UNION SELECT task_id FROM workqueues_inputwriter WHERE writer_id = %(parent)s))
+            WITH children AS (
+                SELECT t.id FROM workqueues_task t JOIN workqueues_taskparams p ON p.task_id = t.id
+                WHERE t.status = 'pending' AND t.id <> %(parent)s
+                    AND p.task_params @> '{"noWaitParent": true}' AND t.id = ANY (ARRAY(
+                        SELECT id FROM workqueues_task WHERE parent_tid = %(parent)s
+                        UNION SELECT task_id FROM workqueues_inputwriter WHERE writer_id = %(parent)s))
+                ORDER BY t.id FOR NO KEY UPDATE OF t
+            )
+            UPDATE workqueues_task t SET next_look_at = now() FROM children c WHERE t.id = c.id
             """,
             {"parent": parent_id},
         )
