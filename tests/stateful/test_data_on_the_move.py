@@ -196,7 +196,8 @@ class DataOnTheMove(RuleBasedStateMachine):
             task = tasks[number % len(tasks)]
             paused = task.status == "paused"
             if paused or task.status in COMMANDS["pause"].states:
-                command(task.id, "resume" if paused else "pause", "user:ada", "for a while")
+                with suppress(Refused):  # it is reassigned
+                    command(task.id, "resume" if paused else "pause", "user:ada", "for a while")
         if swept:
             self.now.run("command")
 

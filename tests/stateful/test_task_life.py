@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
@@ -146,6 +147,8 @@ class TaskLife(DataOnTheMove):
             counted[f"{row.name} of {task.status}"] += 1
         except NotAllowed:
             assert task.status not in row.states
+        except Refused:
+            assert (row.name, task.command) == ("pause", "reassign")
 
     @rule(n=st.integers(1, 6))
     def work_is_done(self, n: int) -> None:
