@@ -50,21 +50,8 @@ ROUND = (
 )
 """Every agent."""
 
-LIFE = (
-    "refine",
-    "feed",
-    "assign",
-    "generate",
-    "assess",
-    "merge",
-    "command",
-    "wake",
-    "reap",
-    "finish",
-    "achieve",
-    "free",
-    "storage",
-)
+BESIDE = frozenset({"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "seal"})
+LIFE = tuple(name for name in ROUND if name not in BESIDE)
 """Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""
 
 
