@@ -28,8 +28,8 @@ MOST_AT_ONCE = 200
 """Tasks that one command of the admin may be for."""
 
 _IDENTITY = (
-    "id", "task_name", "user_name", "submitted_by", "vo", "working_group", "country_group", "prod_source_label", "task_type",
-    "processing_type", "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type", "gshare",
+    "id", "task_name", "user_name", "submitted_by", "reads_vos", "vo", "working_group", "country_group", "prod_source_label",
+    "task_type", "processing_type", "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type", "gshare",
     "work_queue", "resource_type",
 )  # fmt: skip
 _STATE = (
