@@ -29,8 +29,8 @@ MOST_AT_ONCE = 200
 
 _IDENTITY = (
     "id", "task_name", "user_name", "submitted_by", "reads_vos", "vo", "working_group", "country_group", "prod_source_label",
-    "task_type", "processing_type", "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type", "gshare",
-    "work_queue", "resource_type",
+    "task_type", "processing_type", "request_type", "campaign", "req_id", "parent_tid", "ticket_id", "ticket_system_type",
+    "gshare", "work_queue", "resource_type",
 )  # fmt: skip
 _STATE = (
     "status", "old_status", "status_since", "ended_at", "epoch", "error_dialog", "progress", "failure_rate", "goal",

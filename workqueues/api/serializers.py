@@ -18,8 +18,8 @@ TASK_LIST = (
 )  # fmt: skip
 TASK_MORE = (
     "submitted_by", "reads_vos", "old_status", "epoch", "super_status", "command", "command_by", "command_comment",
-    "command_time", "frozen_time", "throttled_time", "num_throttled", "assessment_time", "n_measured", "rescue_time", "locked_by", "locked_time",
-    "req_id",
+    "command_time", "frozen_time", "throttled_time", "num_throttled", "assessment_time", "n_measured", "rescue_time", "locked_by",
+    "locked_time", "req_id",
     "request_type", "country_group", "ticket_id", "ticket_system_type", "gshare", "failure_rate", "goal", "term_condition",
     "split_rule", "architecture", "trans_uses", "trans_home", "trans_path", "container_name", "core_count", "ram_count",
     "ram_unit", "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
