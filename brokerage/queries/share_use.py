@@ -12,13 +12,10 @@ from brokerage.states import JOB
 from workqueues.rules.shares.usage import NOTHING, Use
 
 _USE = f"""
-WITH grouped AS MATERIALIZED (
-    SELECT computing_queue_id, task_id, status = 'activated' AS queued, count(*) AS n, sum(core_count) AS cores
-    FROM brokerage_job WHERE ended_at IS NULL AND status IN ({JOB.leased.sql}, 'activated') GROUP BY 1, 2, 3
-)
-SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), g.queued, sum(g.n)::bigint, sum(g.cores)::bigint,
-    sum(g.cores * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
-FROM grouped g JOIN workqueues_task t ON t.id = g.task_id JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id
+SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), j.status = 'activated', count(*), sum(j.core_count)::bigint,
+    sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+WHERE j.ended_at IS NULL AND j.status IN ({JOB.leased.sql}, 'activated')
 GROUP BY 1, 2, 3, 4
 """
 
