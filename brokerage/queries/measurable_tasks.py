@@ -10,7 +10,7 @@ from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from workqueues.states import MASTER_TYPES
 
-MOST_TASKS = 200
+MOST_TASKS = 100
 """So many are measured in a run; those that are left are measured by the next one."""
 
 _MEASURABLE = f"""
