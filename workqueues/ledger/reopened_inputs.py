@@ -35,7 +35,8 @@ def reopen(dataset: Dataset, more: int, who: str) -> int:
     n = revive(dataset.task_id, [dataset.id], more, who, "task retry").get(dataset.id, 0)
     changed(_DUE, dataset, who)
     found = changed(_GONE, dataset, who)
-    go_on([dataset.id])
+    if found:
+        go_on([dataset.id])
     Dataset.objects.filter(id=dataset.id).update(
         n_files_used=F("n_files_used") - n,
         n_files_failed=F("n_files_failed") - n,
