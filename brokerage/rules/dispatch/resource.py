@@ -1,0 +1,129 @@
+"""The description of a resource as it is matched: `any` and what is left out settled, processors told as tags.
+
+Source: seed 002; facts on matching a3, a4; decision H1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from brokerage.rules.dispatch.requirement import NONE, Resource
+
+NO_TIME = -1
+"""CPU time of a resource that has none left: 0 would mean that nobody knows."""
+
+MOST_PROCESSORS = 1024
+"""Processors that are told as tags, one for each number up to theirs."""
+
+
+class InvalidResource(ValueError):
+    """A description that cannot be matched; `field` says which attribute is wrong."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def names(values: Iterable[str]) -> frozenset[str]:
+    """Names as a set: blanks are dropped, order and repetitions do not count."""
+    return frozenset(filter(None, (value.strip() for value in values)))
+
+
+def is_any(values: Iterable[str]) -> bool:
+    """Whether one of the values is `any`, in whatever case and punctuation."""
+    return any("".join(filter(str.isalnum, value)).lower() == "any" for value in values)
+
+
+def accepted(values: Collection[str]) -> frozenset[str] | None:
+    """Values of which a task queue must list one, if it lists any: none given, or `any`, sets no condition."""
+    given = names(values)
+    return None if not given or is_any(given) else given
+
+
+def demanded(values: Collection[str]) -> frozenset[str] | None:
+    """The same of an attribute that a resource has only where it names it: `any` sets no condition, none given is none."""
+    given = names(values)
+    return None if is_any(given) else given
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What a pilot says of itself. Sizes in MB and s, 0 = not told; `processors`: of which tags are made.
+
+    `sharing_groups`: groups whose jobs any of their members may run. `strict_platform`: no platform given suits only task queues
+    without platforms.
+    """
+
+    queue: str = ""
+    cpu_time_s: int | None = None
+    cores: int = 1
+    memory_mb: int = 0
+    disk_mb: int = 0
+    walltime_s: int = 0
+    vo: str = ""
+    sites: Collection[str] = NONE
+    grid_ces: Collection[str] = NONE
+    platforms: Collection[str] = NONE
+    pilot_types: Collection[str] = NONE
+    job_types: Collection[str] = NONE
+    tags: Collection[str] = NONE
+    required_tags: Collection[str] = NONE
+    banned_sites: Collection[str] = NONE
+    banned_grid_ces: Collection[str] = NONE
+    banned_platforms: Collection[str] = NONE
+    banned_job_types: Collection[str] = NONE
+    banned_tags: Collection[str] = NONE
+    stations: Collection[str] = NONE
+    setup: str = ""
+    owners: Collection[str] = NONE
+    owner_groups: Collection[str] = NONE
+    sharing_groups: Collection[str] = NONE
+    processors: int = 0
+    whole_node: bool = False
+    strict_platform: bool = False
+
+
+def described(pilot: Description) -> Resource:
+    """The resource that is matched. Raises InvalidResource without a CPU time, or with a required tag that is no tag of it."""
+    if pilot.cpu_time_s is None:
+        raise InvalidResource("cpu_time_s", "a resource must say how much CPU time it has left")
+    if pilot.cpu_time_s < 0:
+        raise InvalidResource("cpu_time_s", f"the CPU time is negative: {pilot.cpu_time_s}")
+    given, required = names(pilot.tags), names(pilot.required_tags)
+    if missing := sorted(required - given):
+        raise InvalidResource("required_tags", f"required tags must be among the tags: {', '.join(missing)}")
+    return Resource(
+        queue=pilot.queue,
+        cores=pilot.cores,
+        memory_mb=pilot.memory_mb,
+        disk_mb=pilot.disk_mb,
+        walltime_s=pilot.walltime_s,
+        vo=pilot.vo,
+        cpu_time_s=pilot.cpu_time_s or NO_TIME,
+        owners=names(pilot.owners),
+        owner_groups=names(pilot.owner_groups),
+        sharing_groups=names(pilot.sharing_groups),
+        setup=pilot.setup.strip(),
+        sites=accepted(pilot.sites),
+        grid_ces=demanded(pilot.grid_ces),
+        platforms=(demanded if pilot.strict_platform else accepted)(pilot.platforms),
+        pilot_types=demanded(pilot.pilot_types),
+        job_types=accepted(pilot.job_types),
+        tags=None if is_any(given) else given | processor_tags(pilot.processors, whole_node=pilot.whole_node),
+        stations=names(pilot.stations),
+        required_tags=required,
+        banned_sites=names(pilot.banned_sites),
+        banned_grid_ces=names(pilot.banned_grid_ces),
+        banned_platforms=names(pilot.banned_platforms),
+        banned_job_types=names(pilot.banned_job_types),
+        banned_tags=names(pilot.banned_tags),
+    )
+
+
+def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[str]:
+    """Tags that tell how many processors a resource has: one for each number up to it, as a job asks for one of them."""
+    tags = {f"{n}Processors" for n in range(1, min(processors, MOST_PROCESSORS) + 1)}
+    if processors > 1:
+        tags.add("MultiProcessor")
+    return frozenset(tags | ({"WholeNode"} if whole_node else set()))
