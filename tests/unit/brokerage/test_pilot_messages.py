@@ -199,8 +199,9 @@ def test_an_ask_describes_its_resource_and_a_single_text_reads_as_a_list_of_one(
     ask = read_ask(ASK | said | more | {"setup": "Production", "explain": True})
     found = ask.resource
     assert (found.site, found.cpu_time_s, found.setup, found.whole_node) == ("ALPHA", 0, "Production", True)
-    assert (found.grid_ce, found.platform, found.tags, found.required_tags) == ({"ce1"}, {"el9", "el8"}, {"GPU", "MP"}, {"GPU"})
-    assert (found.banned_sites, found.owner, found.owner_group) == ({"BETA"}, {"ada"}, {"up"})
+    assert [*map(sorted, (found.grid_ce, found.platform, found.tags))] == [["ce1"], ["el8", "el9"], ["GPU", "MP"]]
+    assert [*map(sorted, (found.required_tags, found.banned_sites))] == [["GPU"], ["BETA"]]
+    assert [*map(sorted, (found.owner, found.owner_group))] == [["ada"], ["up"]]
     assert ask.request.explain
     assert read_ask(ASK | {"tags": []}).resource == ResourceAttributes()
     assert read_ask(ASK | {"tags": []}).resource.cpu_time_s is None
