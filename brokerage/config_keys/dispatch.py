@@ -6,12 +6,10 @@ from functools import partial
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.rules.dispatch import policies  # noqa: F401 - ours are declared first
+from brokerage.rules.dispatch import policies
 from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES, unusable_dispatch_policy
 
-_policy = partial(
-    Key, component="dispatch", type="str", low=1, high=100, source="decision H4", known=unusable_dispatch_policy
-)
+_policy = partial(Key, component="dispatch", type="str", low=1, high=100, source="decision H4", known=unusable_dispatch_policy)
 declare(
     _policy(
         name="DISPATCH_POLICY",
@@ -20,9 +18,7 @@ declare(
         "while that cannot be loaded no jobs are handed out.",
     )
 )
-declare(
-    _policy(name="DISPATCH_POLICY_<queue>", default=None, doc="The same for all that pilots of one computing queue get.")
-)
+declare(_policy(name="DISPATCH_POLICY_<queue>", default=None, doc="The same for all that pilots of one computing queue get."))
 declare_table("""
 [dispatch]
 HIGHEST_CPU_FIRST | bool | true | | seed 002

@@ -19,6 +19,7 @@ from django.db import connection
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Requirement, Resource
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
 from workqueues.rules.shares.serving import ServingOrder
 
@@ -92,6 +93,14 @@ class _First(NamedTuple):
     weight: float
 
 
+class AskedQueue(NamedTuple):
+    """The computing queue of an ask, the dispatch policy of each VO there, and the component `dispatch` of the configuration."""
+
+    id: int
+    policy_of: PolicyOf
+    options: Mapping[str, object]
+
+
 @dataclass(slots=True)
 class _KeptList:
     at: float
@@ -137,25 +146,24 @@ class WaitingWork:
     _lock: RLock = field(default_factory=RLock)
 
     def offers(
-        self,
-        queue_id: int,
-        resource: Resource,
-        policy_of: PolicyOf,
-        options: Mapping[str, object],
-        *,
-        hits: Hits = NO_HITS,
-        fresh: bool = False,
+        self, asked: AskedQueue, resource: Resource, *, hits: Hits = NO_HITS, fresh: bool = False
     ) -> Iterator[tuple[WaitingQueue, JobWindow]]:
         """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs.
 
         Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
         """
-        waiting = self.of(queue_id, fresh=fresh)
-        turn = Turn(self._place, self._dice, options)
-        for one, policy in dispatch_order(waiting.fitting(resource, hits), policy_of, turn):
+        waiting = self.of(asked.id, fresh=fresh)
+        turn = Turn(self._place, self._dice, asked.options)
+        for one, policy in dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn):
             yield one, policy.job_window(one, turn, self._user_priorities)
             with self._lock:
                 waiting.drained(one)
+
+    def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
+        """Why an ask found nothing; `closely`: with the task queue that it missed by least."""
+        waiting = self.of(queue_id)
+        held = waiting.fitting(resource, hits).held() if hits else []
+        return why_nothing(waiting, resource, held, closely=closely)
 
     def of(self, queue_id: int, *, fresh: bool = False) -> WaitingList:
         """The task queues with at least one ready job at a computing queue."""

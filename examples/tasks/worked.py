@@ -78,7 +78,7 @@ def prepare() -> None:
     from broker_site.foundation import gdpconfig
     from brokerage.ledger.pilots import note_vain_ask
     from brokerage.models import ComputingQueue
-    from brokerage.rules.dispatch.matching import Resource
+    from brokerage.rules.dispatch.requirement import Resource
     from examples.tasks import scene
     from workqueues.models import GlobalShare, WorkQueue
 

@@ -18,7 +18,7 @@ from brokerage.models import ComputingQueue, IdleHour, IdleSlot, Pilot
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
 from tests.locks import locked

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.kernel.verdict import Skip
-from brokerage.rules.dispatch.matching import Requirement, Resource
+from brokerage.rules.dispatch.requirement import Requirement, Resource
 
 
 def suits(requirement: Requirement, pilot: Resource) -> Skip | None:

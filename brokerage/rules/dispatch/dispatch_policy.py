@@ -102,4 +102,4 @@ def unusable_dispatch_policy(name: str) -> str | None:
 def dispatch_policy_of(queue_policy: str | None, vo_policy: str) -> DispatchPolicy | None:
     """The policy for the jobs of a VO at a queue, which may name one for all; None where the one that is named is not there."""
     name = queue_policy or vo_policy
-    return DISPATCH_POLICIES[name] if name in DISPATCH_POLICIES else None
+    return DISPATCH_POLICIES.get(name)

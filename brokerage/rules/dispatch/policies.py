@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from heapq import merge
 from itertools import groupby
 
-from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, Turn, dispatch_policy
 from brokerage.rules.dispatch.random_choice import WINDOW, QueueChance, fresh, queues_in_turn, winning_priority_of
 from brokerage.rules.dispatch.waiting_list import Fitting, WaitingQueue
+from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
+
 
 @dispatch_policy
 class Panda(DispatchPolicy):

@@ -192,6 +192,11 @@ def values_of(need: Requirement, attribute: str) -> frozenset[str]:
     return frozenset([value]) if isinstance(value, str) and value else NONE
 
 
+def placed(need: Requirement, queues: Iterable[str]) -> list[Requirement]:
+    """The requirement at each of these queues to which its jobs may go."""
+    return [need] if need.queue else [need._replace(queue=queue, queues=NONE) for queue in queues if queue in need.queues]
+
+
 def closest(needs: Iterable[Requirement], has: Resource) -> tuple[Requirement, list[Misfit]] | None:
     """The requirement that the resource misses by least: fewest attributes, the first of those; None where there is none."""
     told = ((need, misfits(need, has)) for need in needs)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting, rank
+from brokerage.rules.dispatch.requirement import Requirement, Resource, WaitingQueue, fitting, rank
 from tests.oracles.matching import suits
 
 PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
