@@ -98,8 +98,8 @@ class Misfit(NamedTuple):
 
 def _enough(name: str) -> Callable[[Requirement, Resource], bool]:
     def condition(need: Requirement, has: Resource) -> bool:
-        offered: int = getattr(has, name)
-        return not offered or getattr(need, name) <= offered
+        needed, offered = getattr(need, name), getattr(has, name)
+        return not needed or not offered or needed <= offered
 
     return condition
 
@@ -223,6 +223,8 @@ def _misfit(name: str, need: Requirement, has: Resource) -> Misfit:
         )
     if name == "queue":
         return Misfit(name, need.queue or _text(need.queues), has.queue)
+    if name in AMOUNTS:
+        return Misfit(name, str(getattr(need, name)), str(max(0, getattr(has, name))))
     return Misfit(name, _text(getattr(need, name)), _text(getattr(has, name)))
 
 

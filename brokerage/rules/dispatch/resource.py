@@ -1,5 +1,7 @@
 """The description of a resource as it is matched: `any` and what is left out settled, processors told as tags.
 
+Beside it what jobs list, settled by the same rules.
+
 Source: seed 002; facts on matching a3, a4; decision H1.
 """
 
@@ -15,6 +17,9 @@ NO_TIME = -1
 
 MOST_PROCESSORS = 1024
 """Processors that are told as tags, one for each number up to theirs."""
+
+ONE_IS_ENOUGH = frozenset({"sites", "grid_ces", "platforms", "pilot_types", "job_types"})
+"""Sets of a requirement of which a resource must name one."""
 
 
 class InvalidResource(ValueError):
@@ -35,10 +40,22 @@ def is_any(values: Iterable[str]) -> bool:
     return any("".join(filter(str.isalnum, value)).lower() == "any" for value in values)
 
 
+def listed(attribute: str, values: Iterable[str]) -> frozenset[str]:
+    """What a job lists under a set of its requirement; `any` where one value is enough is the same as no list."""
+    given = names(values)
+    return NONE if attribute in ONE_IS_ENOUGH and is_any(given) else given
+
+
 def accepted(values: Collection[str]) -> frozenset[str] | None:
     """Values of which a task queue must list one, if it lists any: none given, or `any`, sets no condition."""
     given = names(values)
     return None if not given or is_any(given) else given
+
+
+def named(values: Collection[str]) -> frozenset[str]:
+    """Values that a resource bans, or wants to see in a task queue: none where `any` is among them."""
+    given = names(values)
+    return NONE if is_any(given) else given
 
 
 def demanded(values: Collection[str]) -> frozenset[str] | None:
@@ -90,8 +107,10 @@ def described(pilot: Description) -> Resource:
         raise InvalidResource("cpu_time_s", "a resource must say how much CPU time it has left")
     if pilot.cpu_time_s < 0:
         raise InvalidResource("cpu_time_s", f"the CPU time is negative: {pilot.cpu_time_s}")
-    given, required = names(pilot.tags), names(pilot.required_tags)
-    if missing := sorted(required - given):
+    given = names(pilot.tags)
+    tags = given | processor_tags(pilot.processors, whole_node=pilot.whole_node)
+    required = named(pilot.required_tags)
+    if missing := sorted(required - tags):
         raise InvalidResource("required_tags", f"required tags must be among the tags: {', '.join(missing)}")
     return Resource(
         queue=pilot.queue,
@@ -110,14 +129,14 @@ def described(pilot: Description) -> Resource:
         platforms=(demanded if pilot.strict_platform else accepted)(pilot.platforms),
         pilot_types=demanded(pilot.pilot_types),
         job_types=accepted(pilot.job_types),
-        tags=None if is_any(given) else given | processor_tags(pilot.processors, whole_node=pilot.whole_node),
+        tags=None if is_any(given) else tags,
         stations=names(pilot.stations),
         required_tags=required,
-        banned_sites=names(pilot.banned_sites),
-        banned_grid_ces=names(pilot.banned_grid_ces),
-        banned_platforms=names(pilot.banned_platforms),
-        banned_job_types=names(pilot.banned_job_types),
-        banned_tags=names(pilot.banned_tags),
+        banned_sites=named(pilot.banned_sites),
+        banned_grid_ces=named(pilot.banned_grid_ces),
+        banned_platforms=named(pilot.banned_platforms),
+        banned_job_types=named(pilot.banned_job_types),
+        banned_tags=named(pilot.banned_tags),
     )
 
 
