@@ -1,4 +1,4 @@
-"""What pilots call for themselves: register, and what became of the jobs of a pilot that died. Asking: `matching`; jobs: `reports`.
+"""What pilots call for themselves: register, and what became of jobs of a pilot that died. Asking: `matching`, jobs: `reports`.
 
 Plain views, since every job passes here several times. Who may: enrolment secret -> pilot token -> job token bound to (job,
 epoch).
@@ -19,6 +19,7 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from brokerage.api.matching import check_pace
 from brokerage.api.messages import BROKEN_RULES, json_answer, message
 from brokerage.ledger.lease import register
 from brokerage.models import ComputingQueue, Pilot

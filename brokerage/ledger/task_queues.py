@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connection, transaction
 
@@ -13,7 +13,7 @@ from broker_site.foundation import gdpconfig
 from brokerage.models import RequirementPlace, RequirementValue, TaskQueue
 from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
 from brokerage.rules.dispatch.policies import Panda
-from brokerage.rules.dispatch.requirement import Requirement
+from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.task_queue_key import digest
 from brokerage.rules.dispatch.task_requirement import TaskRequirement, task_requirement
 from brokerage.rules.placement.slots import Slot
@@ -94,7 +94,7 @@ def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[
 def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLACES) -> int:
     """The row of these values and places; made with all of them, or not at all."""
     queues = frozenset(f"{name} {storage}" for name, storage in places.values())
-    text = digest(Requirement(queues=queues)._replace(**{name: frozenset(some) for name, some in sets.items()}))
+    text = digest(with_sets(Requirement(queues=queues), sets))
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(_NEW_SET, [text])
@@ -161,7 +161,7 @@ def _made(keys: Iterable[TaskQueueKey]) -> dict[TaskQueueKey, int]:
 
 def _find(wanted: Collection[TaskQueueKey]) -> dict[TaskQueueKey, int]:
     first = next(iter(wanted))
-    values = {
+    values: dict[str, Any] = {
         "vo": first.vo,
         "owner": first.owner,
         "gshare": first.gshare,

@@ -118,6 +118,13 @@ class Job(models.Model):
     def __str__(self) -> str:
         return str(self.id)
 
+    @property
+    def placed_at(self) -> ComputingQueue:
+        """The computing queue that it was placed at. LookupError while it is open."""
+        if self.computing_queue is None:
+            raise LookupError(f"job {self.id} is open to several queues")
+        return self.computing_queue
+
 
 class JobSpec(models.Model):
     """What a job is: written once, when the job is made."""

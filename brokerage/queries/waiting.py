@@ -17,7 +17,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
-from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Requirement, Resource
+from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Requirement, Resource, with_sets
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
@@ -273,5 +273,5 @@ def _facts(
         sets["queues"].add(name)
         storages[int(id_)] = storage
     plain = Requirement(queue or "", cores, ram, disk, walltime, vo, cpu_time, owner, group, setup)
-    requirement = plain._replace(**{name: frozenset(some) for name, some in sets.items()})
+    requirement = with_sets(plain, sets)
     return _Facts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NONE: frozenset[str] = frozenset()
 Hits = Mapping[str, frozenset[str]]
@@ -167,6 +167,17 @@ def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:
 def fits_but_for_amounts(need: Requirement, has: Resource) -> bool:
     """The same without cores, memory, disk and times: those differ from ask to ask, all else seldom does."""
     return all(condition(need, has) for condition in TEXT_CONDITIONS)
+
+
+def without_amounts(resource: Resource) -> Resource:
+    """The resource as if nobody knew its amounts."""
+    return resource._replace(cores=0, memory_mb=0, disk_mb=0, walltime_s=0, cpu_time_s=0)
+
+
+def with_sets(need: Requirement, sets: Mapping[str, Iterable[str]]) -> Requirement:
+    """The requirement with these attributes of several values."""
+    values: dict[str, Any] = {name: frozenset(some) for name, some in sets.items()}
+    return need._replace(**values)
 
 
 def misfits(need: Requirement, has: Resource) -> list[Misfit]:

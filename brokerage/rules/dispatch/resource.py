@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
 
@@ -159,8 +160,12 @@ def stored(resource: Resource) -> dict[str, object]:
 
 def restored(resource: Resource, said: Mapping[str, object]) -> Resource:
     """The resource with what `stored` kept of it."""
-    known = {name: value for name, value in said.items() if name in Resource._fields and name not in _IN_COLUMNS}
-    return resource._replace(**{name: frozenset(value) if isinstance(value, list) else value for name, value in known.items()})
+    known: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else value
+        for name, value in said.items()
+        if name in Resource._fields and name not in _IN_COLUMNS
+    }
+    return resource._replace(**known)
 
 
 _IN_COLUMNS = frozenset({"queue", "vo", "cores", "memory_mb", "disk_mb", "walltime_s"})

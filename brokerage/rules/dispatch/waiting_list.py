@@ -21,6 +21,7 @@ from brokerage.rules.dispatch.requirement import (
     Resource,
     at_limit,
     fits_but_for_amounts,
+    without_amounts,
 )
 
 MOST_KINDS = 200
@@ -81,7 +82,7 @@ class WaitingList:
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
-        flags = self._of_kind(resource._replace(**_NO_AMOUNTS)) & ~self._empty
+        flags = self._of_kind(without_amounts(resource)) & ~self._empty
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
                 flags &= needs <= offered
@@ -105,9 +106,6 @@ class WaitingList:
     def is_drained(self, place: int) -> bool:
         """Whether that row was found without a job."""
         return bool(self._empty[place])
-
-
-_NO_AMOUNTS = dict.fromkeys(AMOUNTS, 0)
 
 
 class Fitting:
@@ -139,11 +137,11 @@ class Fitting:
 
     def _rows(self, places: NDArray[np.intp]) -> Iterator[WaitingQueue]:
         for place in places:
-            row = self._waiting.rows[place]
+            row = self._waiting.rows[int(place)]
             if not self._waiting.is_drained(int(place)) and not (self._hits and at_limit(row.requirement, self._hits)):
                 yield row
 
     def held(self) -> list[tuple[WaitingQueue, str]]:
         """Those that suit and are at a limit, each with the limit."""
-        rows = (self._waiting.rows[place] for place in np.flatnonzero(self._flags))
+        rows = (self._waiting.rows[int(place)] for place in np.flatnonzero(self._flags))
         return [(row, hit) for row in rows if (hit := at_limit(row.requirement, self._hits))]
