@@ -32,12 +32,12 @@ REGISTERING, ASKING_FOR_OUTCOMES = Pace(), Pace()
 @require_POST
 @requires("pilot:register")
 def register_pilot(request: HttpRequest) -> HttpResponse:
-    """A pilot begins: it gets its token and learns its storage. A pilot may only serve the queue of its enrolment."""
+    """A pilot begins: it gets its token and learns its storage. It serves one of the queues of its enrolment."""
     principal: Principal = request.principal  # type: ignore[attr-defined]
     REGISTERING.check(principal.key, gdpconfig.value("dispatch", "REGISTER_RATE"), gdpconfig.value("dispatch", "REGISTER_BURST"))
     registration = message(request, Registration)
-    if principal.queue and registration.queue != principal.queue:
-        raise Refused(403, "Another queue", f"The enrolment is for {principal.queue}, not for {registration.queue}.")
+    if registration.queue not in principal.queues:
+        raise Refused(403, "Another queue", f"The enrolment is for {', '.join(principal.queues)}, not for {registration.queue}.")
     queue = ComputingQueue.objects.filter(name=registration.queue).first()
     if queue is None:
         missing = f"there is no computing queue {registration.queue}"
@@ -49,7 +49,7 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
         raise Refused(422, BROKEN_RULES, told, [Problem("cores", "range", told)])
     pilot_id = uuid4()
     with transaction.atomic():
-        issued = issue_pilot_token(principal, pilot_id)
+        issued = issue_pilot_token(principal, pilot_id, queue=queue.name)
         register(
             Pilot(
                 id=pilot_id,
