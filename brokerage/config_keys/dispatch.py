@@ -27,4 +27,6 @@ PROPORTIONAL_CHOICE | bool | false | | issue Matching; facts on matching a5
     Under `dirac`: task queues are drawn in proportion to their priorities; else by RAND() / priority, which favours large ones.
 STRICT_PLATFORM | bool | false | | decision H1
     A pilot that names no platform gets no job that asks for one; else it gets any.
+EMPTY_TASK_QUEUE | duration | 5min | 1s..7d | facts on matching a8
+    A task queue in which no job has waited for so long is removed, unless a job that has not ended was there.
 """)
