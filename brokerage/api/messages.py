@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -29,7 +29,7 @@ def message(request: HttpRequest, kind: type[T]) -> T:
     return in_words(partial(read_message, kind), read_object(request))
 
 
-def json_answer(told: dict[str, Any], status: int = 200) -> HttpResponse:
+def json_answer(told: Mapping[str, Any], status: int = 200) -> HttpResponse:
     """As Django's JsonResponse, whose search for a character set costs more than all the rest of it."""
     return HttpResponse(json.dumps(told).encode(), status=status, content_type="application/json")
 

@@ -22,6 +22,7 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
@@ -41,6 +42,7 @@ REGISTERING, MATCHING, FINISHING, ASKING_FOR_OUTCOMES = Pace(), Pace(), Pace(), 
 """A pilot whose job finished gets its ask back, as often as FINISHING allows: slots with very short jobs are kept busy."""
 
 
+@pilot_operations.REGISTER
 @require_POST
 @requires("pilot:register")
 def register_pilot(request: HttpRequest) -> HttpResponse:
@@ -73,19 +75,18 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
                 disk_mb=registration.disk_mb,
             )
         )
-    return json_answer(
-        {
-            "pilot_id": str(pilot_id),
-            "token": issued.text,
-            "expires_in": PILOT_SECONDS,
-            "storages": local_storages(queue.id),
-            "poll_s": gdpconfig.value("dispatch", "POLL"),
-            "long_poll_s": gdpconfig.value("dispatch", "LONG_POLL"),
-        },
-        status=201,
+    answer = pilot_operations.Registered(
+        pilot_id=str(pilot_id),
+        token=issued.text,
+        expires_in=PILOT_SECONDS,
+        storages=[pilot_operations.LocalStorage(name=name, path=path) for name, path in local_storages(queue.id)],
+        poll_s=gdpconfig.value("dispatch", "POLL"),
+        long_poll_s=gdpconfig.value("dispatch", "LONG_POLL"),
     )
+    return json_answer(answer, status=201)
 
 
+@pilot_operations.MATCH
 @require_POST
 @requires("pilot:match")
 def match(request: HttpRequest) -> HttpResponse:
@@ -129,6 +130,7 @@ def match(request: HttpRequest) -> HttpResponse:
     return tell([]) if best is None else jointly(request, Wish(ASKS, best, tell))
 
 
+@pilot_operations.SETTLED
 @require_POST
 @requires("pilot:settled")
 def settled(request: HttpRequest) -> HttpResponse:
