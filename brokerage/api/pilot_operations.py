@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from broker_site.foundation.rest.plain_operations import tells
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, Reports, ResourceAttributes
 from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.dispatch.why_nothing import Reason
 
 
 class LocalStorage(TypedDict):
@@ -86,11 +87,31 @@ class LeasedJobDocument(TypedDict):
     outputs: list[JobOutputFile]
 
 
-class Matched(TypedDict, total=False):
-    """What an ask got: a job, or several where it asked for `n`."""
+class Lack(TypedDict):
+    """An attribute by which the pilot does not suit the jobs of a task queue: what is needed, and what there is."""
 
-    job: LeasedJobDocument
+    attribute: str
+    needs: str
+    has: str
+
+
+class WhyNothing(TypedDict):
+    """Why there is nothing: the reason and a sentence, the closest task queue and what the pilot lacks there, limits reached."""
+
+    reason: Reason
+    text: str
+    task_queue: int | None
+    lacks: list[Lack]
+    limits: list[str]
+    wait_s: float
+
+
+class Matched(TypedDict, total=False):
+    """What an ask got: a job, or several where it asked for `n`; or, where it wants to know, why it got none."""
+
+    job: LeasedJobDocument | None
     jobs: list[LeasedJobDocument]
+    nothing: WhyNothing
 
 
 class Prolonged(TypedDict):

@@ -25,12 +25,17 @@ FRESH_S = 1.0
 
 
 class PilotQueue(NamedTuple):
-    """The facts of a queue that every match needs. `storage_down`: none of the storages that it writes to is there."""
+    """The facts of a queue that every match needs. `maxtime` in s, 0: no limit; `core_power` in HS06, 0: not known;
+    `storage_down`: none of the storages that it writes to is there.
+    """
 
     id: int
     name: str
     status: str
     workflow: str
+    site: str
+    maxtime: float
+    core_power: float
     storage_down: bool
 
     @property
@@ -44,7 +49,10 @@ def pilot_queues(**columns: Any) -> list[PilotQueue]:
     written = QueueStorage.objects.filter(queue=OuterRef("id"), access__startswith="write_")
     down = Exists(written) & ~Exists(written.exclude(storage__root_state="down"))
     queues = ComputingQueue.objects.filter(**columns).annotate(storage_down=down)
-    return [PilotQueue(*row) for row in queues.values_list("id", "name", "status", "workflow", "storage_down")]
+    return [PilotQueue(*row) for row in queues.values_list(*_FACTS, "storage_down")]
+
+
+_FACTS = ("id", "name", "status", "workflow", "site_id", "maxtime", "corepower")
 
 
 class QueueCache:

@@ -17,7 +17,8 @@ from drf_spectacular.generators import SchemaGenerator
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.permissions import PERMISSIONS
 from broker_site.foundation.access.routes import MARK
-from brokerage.api.pilots import MATCHING, REGISTERING
+from brokerage.api.matching import MATCHING
+from brokerage.api.pilots import REGISTERING
 from brokerage.api.reports import REPORTING
 from brokerage.api.urls import pilot_urlpatterns
 from brokerage.queries.pilots import QUEUES

@@ -18,7 +18,8 @@ from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.api.pilots import ASKING_FOR_OUTCOMES, FINISHING, MATCHING, REGISTERING
+from brokerage.api.matching import FINISHING, MATCHING
+from brokerage.api.pilots import ASKING_FOR_OUTCOMES, REGISTERING
 from brokerage.api.reports import REPORTING
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot, StorageEndpoint
