@@ -2,7 +2,8 @@
 
 A group with JOB_SHARING divides its share among all its task queues, another first among its owners. Of that each task queue has
 its part by weight, the average of the real priorities of its jobs. Those of one owner that differ only in where they may run all
-get the sum of their parts, so that spreading over sites neither costs nor gains. Pure; shares and use are in any unit.
+get the sum of their parts: a job that may run at few sites stands no worse there than its like. Pure; shares and use are in any
+unit.
 """
 
 from __future__ import annotations
