@@ -7,8 +7,9 @@ Source: seed 002; facts on matching a3, a4; decision H1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
 
@@ -146,3 +147,25 @@ def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[st
     if processors > 1:
         tags.add("MultiProcessor")
     return frozenset(tags | ({"WholeNode"} if whole_node else set()))
+
+
+def stored(resource: Resource) -> dict[str, object]:
+    """What a resource says beside its queue, VO and amounts, where it says more than nothing, for a column of JSON."""
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in resource._asdict().items()
+        if name not in _IN_COLUMNS and value != Resource._field_defaults[name]
+    }
+
+
+def restored(resource: Resource, said: Mapping[str, object]) -> Resource:
+    """The resource with what `stored` kept of it."""
+    known: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else value
+        for name, value in said.items()
+        if name in Resource._fields and name not in _IN_COLUMNS
+    }
+    return resource._replace(**known)
+
+
+_IN_COLUMNS = frozenset({"queue", "vo", "cores", "memory_mb", "disk_mb", "walltime_s"})

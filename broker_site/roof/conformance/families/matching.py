@@ -8,13 +8,13 @@ from typing import Any
 
 from broker_site.foundation.kernel.dice import dice
 from broker_site.roof.conformance.registry import Answer, Given, Values, family
-from brokerage.rules.dispatch.cpu_classes import classes, cpu_class
 from brokerage.rules.dispatch.group_shares import Group, QueueJobs, TimeSlice, corrected, queue_priorities
 from brokerage.rules.dispatch.random_choice import QueueChance, fresh, oldest, queues_in_turn, winning_priority
 from brokerage.rules.dispatch.real_priority import real_priority
 from brokerage.rules.dispatch.requirement import Requirement, fits
 from brokerage.rules.dispatch.resource import Description, InvalidResource, described, listed
 from brokerage.rules.dispatch.task_queue_key import key
+from brokerage.rules.facts.cpu_classes import classes, cpu_class
 
 LISTS = {
     "Sites": "sites",
