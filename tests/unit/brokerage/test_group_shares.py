@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from brokerage.rules.dispatch.group_shares import (
     LEAST_PRIORITY,
-    Group,
     QueueJobs,
     TimeSlice,
     corrected,
     owner_shares,
     queue_priorities,
 )
+from brokerage.rules.dispatch.groups import JOB_SHARING, Group
 
-SHARING = Group(job_sharing=True)
+SHARING = Group(properties=(JOB_SHARING,))
 
 
 def queue(owner: str, *real_priorities: float, alike: str = "") -> QueueJobs:
@@ -51,7 +51,7 @@ def test_task_queues_that_differ_only_in_places_have_their_sum_together_within_a
 
 def test_background_gets_what_is_least_and_takes_nothing() -> None:
     queues = {"bg": queue("u", 0.1), "n": queue("u", 0.3)}
-    assert queue_priorities(queues, Group(allow_background=True)) == {"bg": LEAST_PRIORITY, "n": 1000.0}
+    assert queue_priorities(queues, Group(background=True)) == {"bg": LEAST_PRIORITY, "n": 1000.0}
     assert queue_priorities(queues)["bg"] == pytest.approx(250)
 
 
@@ -78,7 +78,7 @@ def test_corrected_shares_of_owners_are_taken_as_they_are() -> None:
 )
 def test_the_whole_share_is_given_and_no_more(given_: dict[str, tuple[str, int]], sharing: bool) -> None:
     queues = {name: queue(owner, weight, alike=name) for name, (owner, weight) in given_.items()}
-    assert sum(queue_priorities(queues, Group(job_sharing=sharing)).values()) == pytest.approx(1000)
+    assert sum(queue_priorities(queues, SHARING if sharing else Group()).values()) == pytest.approx(1000)
 
 
 def test_who_used_more_than_its_part_gets_less() -> None:

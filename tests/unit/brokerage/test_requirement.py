@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brokerage.rules.dispatch.cpu_classes import DOCUMENT, LADDER, classes, cpu_class, on_ladder
 from brokerage.rules.dispatch.requirement import (
     AMOUNTS,
     CONDITIONS,
@@ -23,6 +22,7 @@ from brokerage.rules.dispatch.requirement import (
     values_of,
 )
 from brokerage.rules.dispatch.resource import Description, InvalidResource, described, listed
+from brokerage.rules.facts.cpu_classes import DOCUMENT, LADDER, classes, cpu_class, on_ladder
 
 CERN, IN2P3, TEST = "LCG.CERN.ch", "CLOUD.IN2P3.fr", "DIRAC.Test.org"
 MP, SP = "MultiProcessor", "SingleProcessor"

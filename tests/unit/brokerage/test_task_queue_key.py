@@ -35,9 +35,10 @@ def test_order_repetitions_and_blanks_do_not_count(lists: list[str]) -> None:
     assert digest(Requirement(sites=names(lists))) == digest(Requirement(sites=frozenset("AB")))
 
 
-def test_any_is_no_list_where_one_value_is_enough() -> None:
+def test_any_is_no_list_where_one_value_is_enough_and_nothing_beside_others_elsewhere() -> None:
     assert listed("platforms", ["ANY", "slc6"]) == listed("sites", [" "]) == frozenset()
-    assert listed("tags", ["any"]) == listed("banned_sites", ["any"]) == {"any"}
+    assert listed("tags", ["any", "GPU"]) == {"GPU"}
+    assert listed("banned_sites", ["CERN", "Any"]) == {"CERN"}
 
 
 @given(said, said)
