@@ -2,6 +2,7 @@
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.dispatch import (
+    GroupUse,
     IdleHour,
     IdleSlot,
     Pilot,
@@ -28,6 +29,7 @@ __all__ = [
     "Feed",
     "GridPart",
     "GridRevision",
+    "GroupUse",
     "IdleHour",
     "IdleSlot",
     "Job",
