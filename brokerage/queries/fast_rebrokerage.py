@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from django.db import connection
 
+from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.movable_jobs import MOVABLE
 from brokerage.rules.dispatch.fast_rebrokerage import BEGINNING, QUEUED, Move, ShareAtQueue
 from brokerage.rules.dispatch.settlement import JobVersion
@@ -34,11 +35,11 @@ FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
 WHERE j.computing_queue_id = %(queue)s AND j.ended_at IS NULL AND t.vo = %(vo)s AND t.gshare = %(share)s
     AND t.work_queue_id NOT IN ({_RESOURCE}) AND j.status = ANY (%(states)s) AND j.kind <> ALL (%(merging)s)
     AND j.task_id = ANY (%(tasks)s) AND j.status_since < now() - make_interval(secs => %(age)s) AND NOT EXISTS (
-        SELECT FROM brokerage_job gone JOIN brokerage_jobresult r ON r.job_id = gone.id
-            JOIN brokerage_taskqueue was ON was.id = gone.task_queue_id
-        WHERE gone.task_id = ANY (%(tasks)s) AND gone.ended_at > now() - make_interval(secs => %(age)s)
-            AND gone.computing_queue_id = %(queue)s AND was.vo = %(vo)s AND was.gshare = %(share)s
-            AND r.error_message LIKE '{BEGINNING}%%')
+        SELECT FROM unnest(%(tasks)s::bigint[]) AS near(task)
+            JOIN brokerage_job gone ON gone.task_id = near.task AND gone.ended_at > now() - make_interval(secs => %(age)s)
+            JOIN brokerage_taskqueue was ON was.id = gone.task_queue_id JOIN brokerage_jobresult r ON r.job_id = gone.id
+        WHERE gone.computing_queue_id = %(queue)s AND gone.sub_status = '{TO_REASSIGN}' AND was.vo = %(vo)s
+            AND was.gshare = %(share)s AND r.error_message LIKE '{BEGINNING}%%')
 ORDER BY j.id LIMIT %(n)s
 """
 """After jobs have left, also by a run beside this one, what waits is not judged again before those that are made anew can have

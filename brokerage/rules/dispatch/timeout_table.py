@@ -102,10 +102,10 @@ LEFT_OUT: Mapping[str, str] = {
     "30 minutes for merge jobs of which an input is gone": "such a merge job ends at once, with the job that it was to merge",
     "2 hours until jobs in merging are looked at again": "the agent merge looks at them in every run",
     "jobs whose batch worker ended without a word": "batch workers are not reported to the broker; the lease ends such a job",
-    "6 hours for activated simulation at large sites": "practice has dropped it",
+    "6 hours for activated simulation jobs at large sites": "only an older version of the document has it",
     "looking at transferring jobs again after 1 or 2 hours": "a job is finished when its last file arrives, not when looked at",
 }
-"""Rules that only practice has and that are not built: the rule, and why."""
+"""Rules that are not built, as only practice has them, or an older document (seed 001): the rule, and why."""
 
 
 @cache

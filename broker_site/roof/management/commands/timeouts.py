@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
 
 def page() -> Iterator[str]:
-    """The table of rules, what suspends them, and the rules of practice that are not built."""
+    """The table of rules, what suspends them, and the rules that are not built."""
     yield "| state | kinds | only where | longest | key | counted from | ends | source | practice otherwise |"
     yield "|---|---|---|---|---|---|---|---|---|"
     yield from map(_row, RULES)
@@ -32,7 +32,7 @@ def page() -> Iterator[str]:
     yield from (f"- {suspension};" for suspension in SUSPENSIONS[:-1])
     yield f"- {SUSPENSIONS[-1]}."
     yield ""
-    yield "| rule of practice that is not built | why |"
+    yield "| rule that is not built | why |"
     yield "|---|---|"
     yield from (f"| {rule} | {why} |" for rule, why in LEFT_OUT.items())
 
