@@ -14,7 +14,7 @@ from typing import Any
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.config_keys import transfers, users  # noqa: F401 - declare the keys of transfers and of users
+from brokerage.config_keys import matching, transfers, users  # noqa: F401 - declare the keys of limits, transfers and users
 from brokerage.rules.decision.policy_choice import NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
 from brokerage.states import JOB
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
 
-ATTRIBUTES = ("vo", "prod_source_label", "gshare", "resource_type")
+ATTRIBUTES = ("owner", "owner_group", "vo", "prod_source_label", "gshare", "resource_type")
 """Attributes of a task queue that may be limited."""
 
 CES = "CEs"
@@ -58,23 +58,29 @@ class SiteRules:
         wanted = {
             Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", ce}
         }  # fmt: skip
-        return sorted(wanted & (self.running.keys() | self.delays.keys()))
+        return sorted(wanted & self.limits())
+
+    def limits(self) -> frozenset[Limited]:
+        """All of them."""
+        return frozenset(self.running.keys() | self.delays.keys())
 
     def at(self, ce: str) -> list[Limited]:
         """All limits that count at this CE; sorted."""
-        return sorted(limited for limited in self.running.keys() | self.delays.keys() if limited.ce in ("", ce))
+        return sorted(limited for limited in self.limits() if limited.ce in ("", ce))
 
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
     """What is known of one limit.
 
-    `running`: jobs counted; `matched`: those matched since the count; `free_at`: when the delays of all matches so far are over.
+    `running`: jobs counted; `matched`: those matched since the count; `free_at`: when the delays of all matches so far are over;
+    `counted`: jobs were counted at all.
     """
 
     running: int = 0
     matched: int = 0
     free_at: float = 0.0
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +109,16 @@ def after_match(free_at: float, now: float, delay: Delay) -> float:
 
 
 def held(limits: Iterable[Limited], rules: SiteRules, gauges: Mapping[Limited, Gauge], now: float) -> Held:
-    """Which of these limits let nothing pass now. What has no gauge was never counted and is free."""
+    """Which of these limits let nothing pass now; one of jobs that were not yet counted lets nothing pass."""
     values: dict[str, set[str]] = {}
     waits: dict[Limited, float] = {}
     why = []
     for limited in limits:
         gauge, most, delay = gauges.get(limited, Gauge()), rules.running.get(limited), rules.delays.get(limited)
-        if most is not None and gauge.running + gauge.matched >= most:
+        if most is not None and (not gauge.counted or gauge.running + gauge.matched >= most):
             values.setdefault(limited.attribute, set()).add(limited.value)
-            why.append(f"{limited}: {gauge.running + gauge.matched} jobs there, of at most {most}")
+            there = f"{gauge.running + gauge.matched} jobs there" if gauge.counted else "jobs there are being counted"
+            why.append(f"{limited}: {there}, of at most {most}")
         if delay is not None and (rest_s := wait_s(gauge.free_at, now, delay)):
             values.setdefault(limited.attribute, set()).add(limited.value)
             waits[limited] = rest_s
