@@ -44,7 +44,7 @@ class Client:
     """One process that asks for jobs."""
 
     def __init__(self, number: int, queue_id: int, url: str) -> None:
-        from brokerage.rules.dispatch.matching import Resource
+        from brokerage.rules.dispatch.requirement import Resource
 
         self.queue_id = queue_id
         self.offer = Resource(filling.QUEUE, 8, 8000, 20000, 86400)

@@ -16,7 +16,7 @@ class BrokerageConfig(AppConfig):
 
         from broker_site.foundation.access.credentials import check_places_with
         from brokerage.plugins import check_plugins, load_plugins
-        from brokerage.queries.pilots import enrolment_faults, storage_roots
+        from brokerage.queries.pilots import place_faults, storage_roots
         from brokerage.queries.place_names import destination_fault, nucleus_fault
         from brokerage.rules.transfers.backend_choice import know_backends_with
         from brokerage.transfers.choice import backends
@@ -26,7 +26,7 @@ class BrokerageConfig(AppConfig):
         load_plugins()
         register(check_plugins)
         locate_storages_with(storage_roots)
-        check_places_with(enrolment_faults)
+        check_places_with(place_faults)
         check_nucleus_with(nucleus_fault)
         check_destinations_with(destination_fault)
         know_backends_with(backends)

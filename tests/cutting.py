@@ -146,7 +146,7 @@ def lead(job_id: int) -> Lease:
     """Give a waiting job to a pilot."""
     job = Job.objects.select_related("computing_queue").get(id=job_id)
     Job.objects.filter(id=job_id).update(priority=10**6, ready_priority=-(10**6))
-    leased = lease([job.task_queue_id], pilot(job.computing_queue, str(uuid4())), uuid4(), 60)
+    leased = lease([job.task_queue_id], pilot(job.placed_at, str(uuid4())), uuid4(), 60)
     assert leased is not None
     assert leased.job_id == job_id
     return leased

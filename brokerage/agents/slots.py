@@ -19,7 +19,7 @@ from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.dispatch.idle_slots import Work, work_beside
-from brokerage.rules.dispatch.matching import Requirement
+from brokerage.rules.dispatch.requirement import Requirement
 from brokerage.rules.placement.passed_queues import passed_queues
 from workqueues.queries.units import Units
 from workqueues.rules.throttle.unit_verdict import judge_units

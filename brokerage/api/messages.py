@@ -29,6 +29,11 @@ def message(request: HttpRequest, kind: type[T]) -> T:
     return in_words(partial(read_message, kind), read_object(request))
 
 
+def message_of(request: HttpRequest, read: Callable[[dict[str, Any]], T]) -> T:
+    """The same, as `read` reads it."""
+    return in_words(read, read_object(request))
+
+
 def json_answer(told: dict[str, Any], status: int = 200) -> HttpResponse:
     """As Django's JsonResponse, whose search for a character set costs more than all the rest of it."""
     return HttpResponse(json.dumps(told).encode(), status=status, content_type="application/json")

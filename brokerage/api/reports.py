@@ -23,8 +23,8 @@ from broker_site.foundation.access.problems import Refused, not_authenticated, p
 from broker_site.foundation.access.tokens import BadToken
 from broker_site.foundation.agency.batches import concerns_all
 from brokerage.api.joint_verbs import Joint, Wish, carry_out, jointly
+from brokerage.api.matching import ask_back
 from brokerage.api.messages import in_words, job_token, json_answer, message
-from brokerage.api.pilots import ask_back
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat_each
 from brokerage.ledger.lease import is_replaced
 from brokerage.ledger.settle import LastWord, settle_jobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import job_commands, pilots, rebrokering, reports, transfer_commands
+from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
@@ -21,7 +21,7 @@ from workqueues.rules.task.changes import CHANGES
 
 pilot_urlpatterns = [
     path("pilots/", pilots.register_pilot, name="pilot-register"),
-    path("pilots/match/", pilots.match, name="pilot-match"),
+    path("pilots/match/", matching.match, name="pilot-match"),
     path("pilots/reports/", reports.reports, name="pilot-reports"),
     path("pilots/settled/", pilots.settled, name="pilot-settled"),
     path("jobs/<int:job_id>/heartbeat/", reports.heartbeat, name="job-heartbeat"),

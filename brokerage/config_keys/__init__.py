@@ -14,8 +14,9 @@ from typing import Any
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.config_keys import matching, transfers, users  # noqa: F401 - declare the keys of limits, transfers and users
+from brokerage.config_keys import dispatch, site_limits, transfers, users  # noqa: F401 - declare the keys of these
 from brokerage.rules.decision.policy_choice import NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
+from brokerage.rules.dispatch.groups import group_faults
 from brokerage.states import JOB
 
 SERVER = "pandaserver"
@@ -228,8 +229,12 @@ MATCH_BURST | int | 50 | 1..1000000 | reliability S26
     finished: a slot with very short jobs is kept busy.
 REPORT_RATE | float | 10 | 0..1e6 | reliability S26
     Heartbeats and reports a second of one job, four times as many at once; each web process counts by itself. 0 = no limit.
+GROUPS | json | {} | | seed 002; decision H4
+    Groups of owners as matching knows them: group -> {"share": 1000, "properties": ["JOB_SHARING"], "background": false}, each
+    field as here where it is left out, but without properties. The share is relative to the other groups; JOB_SHARING lets the
+    private pilots of any member run the jobs of all of them; with background its idle work comes after all other.
 """,
-    {"PROCESSING_GROUPS": {"check": _bad_groups}},
+    {"PROCESSING_GROUPS": {"check": _bad_groups}, "GROUPS": {"check": group_faults}},
 )
 
 

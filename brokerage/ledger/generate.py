@@ -21,8 +21,9 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
 from brokerage.ledger.ready_jobs import tell_after_commit
-from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
+from brokerage.ledger.reservation import outputs_by_queue, reserve
 from brokerage.ledger.retry_history import origins, record_followers
+from brokerage.ledger.task_queues import keep, task_queues
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.models.job import RETRY_RELATION
@@ -178,6 +179,7 @@ def generate(
         _use_inputs(task_id, made)
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
+        keep({job.task_queue_id for job in made})
         _copy_jobs(task, made, decision_id, needs, owner)
         tell_after_commit(Counter(job.computing_queue_id for job in made if job.id not in needs.awaited))
         copy_lines("brokerage_jobchange", _CHANGE, _births(made, needs, who))

@@ -46,6 +46,9 @@ class Lease:
     issued: int = 0
 
 
+FROM_THE_START = (-(2**31), 0)
+
+
 @dataclass(frozen=True, slots=True)
 class HeldAtMost:
     """What a pilot may hold at a time: cores, and leases (0: as many as its cores take)."""
@@ -56,7 +59,12 @@ class HeldAtMost:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`."""
+    """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`.
+
+    `first`: (-priority, id) of the first job that waits there, as it was read: those before it are not looked at, as they are
+    gone. `window`: one of so many oldest jobs with the priority of `first`, at random; 0: the first. Of open jobs, which are
+    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there.
+    """
 
     task_queue: int
     pilot: UUID
@@ -64,6 +72,10 @@ class Ask:
     lease_s: float
     most: HeldAtMost
     n: int = 1
+    first: tuple[int, int] = FROM_THE_START
+    window: int = 0
+    queue_id: int = 0
+    storage: str = ""
 
 
 ISSUED = "extract(epoch FROM token_since)::bigint"
@@ -78,16 +90,28 @@ _AGAIN = Prepared(
     """,
 )
 
+_FIRST_JOBS = """
+        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
+            AND (ready_priority, id) >= ($8, $9) AND EXISTS (SELECT FROM place WHERE room > 0)
+        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+"""
+_ANY_OF_THE_OLDEST = """
+        SELECT id FROM brokerage_job WHERE ready_priority = $8 AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
+            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $12))
+        ORDER BY random() LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+"""
+_PLACE = """, placed AS (
+        UPDATE brokerage_jobspec s SET storage = sent.storage FROM sent WHERE s.job_id = sent.id
+    )"""
+
 # Each ask gets the jobs after those of the asks before it. The place that a lease gets among those of its pilot is free as far as
 # this statement sees, and unique by an index: of two asks at once that count the same leases and cores one is refused.
-_LEASE = Prepared(
-    "lease",
-    "int, text[], text[], float8[], int[], int[], int[]",
-    f"""
+_LEASE = """
     WITH place AS MATERIALIZED (
-        SELECT ask.pilot, ask.request, ask.lease_s, held.slot, room, sum(room) OVER (ORDER BY ask.number) - room AS before
-        FROM brokerage_taskqueue t, unnest($2::uuid[], $3::uuid[], $4, $5, $6, $7)
-            WITH ORDINALITY AS ask(pilot, request, lease_s, cores, leases, n, number)
+        SELECT ask.pilot, ask.request, ask.lease_s, ask.queue, ask.storage, held.slot, room,
+            sum(room) OVER (ORDER BY ask.number) - room AS before
+        FROM brokerage_taskqueue t, unnest($2::uuid[], $3::uuid[], $4, $5, $6, $7, $10, $11)
+            WITH ORDINALITY AS ask(pilot, request, lease_s, cores, leases, n, queue, storage, number)
         CROSS JOIN LATERAL (
             SELECT coalesce(max(lease_slot) + 1, 0) AS slot, count(*)::int AS n, coalesce(sum(core_count), 0)::int AS cores
             FROM brokerage_job WHERE lease_holder = ask.pilot
@@ -95,27 +119,40 @@ _LEASE = Prepared(
         CROSS JOIN LATERAL greatest(0, least(ask.n, CASE WHEN ask.leases > 0 THEN ask.leases - held.n ELSE ask.n END,
             (ask.cores - held.cores) / greatest(t.core_count, 1))) AS room
         WHERE t.id = $1
-    ), ready AS MATERIALIZED (
-        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-            AND EXISTS (SELECT FROM place WHERE room > 0)
-        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+    ), ready AS MATERIALIZED ({ready}
     ), sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = place.pilot,
-            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before,
+            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before, {placing}
             lease_until = now() + make_interval(secs => place.lease_s), lease_s = place.lease_s, last_seen = now(),
             token_since = date_trunc('second', now())
         FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
             JOIN place ON chosen.number >= place.before AND chosen.number < place.before + place.room
         WHERE j.id = chosen.id
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.lease_holder, j.token_since
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.lease_holder, j.token_since, place.storage
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, 'leased by a pilot' FROM sent
-    )
-    SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent
-    """,
-)
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, {why} FROM sent
+    ){placed}
+    SELECT id, epoch, attempt_nr, task_id, lease_s, {issued} FROM sent
+"""
+_TYPES = "int, text[], text[], float8[], int[], int[], int[], int, bigint, int[], text[], int"
+
+
+def _lease(name: str, ready: str, *, is_open: bool) -> Prepared:
+    """The statement that gives out jobs of one task queue."""
+    parts = {"placing": "computing_queue_id = place.queue,", "placed": _PLACE} if is_open else {"placing": "", "placed": ""}
+    why = "'leased by a pilot' || coalesce(' at ' || nullif(storage, ''), '')" if is_open else "'leased by a pilot'"
+    return Prepared(name, _TYPES, _LEASE.format(ready=ready, why=why, issued=ISSUED, **parts))
+
+
+_BY_KIND = {
+    (False, False): _lease("lease", _FIRST_JOBS, is_open=False),
+    (False, True): _lease("lease_open", _FIRST_JOBS, is_open=True),
+    (True, False): _lease("lease_any", _ANY_OF_THE_OLDEST, is_open=False),
+    (True, True): _lease("lease_any_open", _ANY_OF_THE_OLDEST, is_open=True),
+}
+"""By (there is a window, the jobs are open)."""
 
 _GOOD_TOKEN = good_token("$3")
 _REPLACED = Prepared(
@@ -130,11 +167,11 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
 
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any.
     """
-    of_queue: dict[int, list[Ask]] = {}
+    of_queue: dict[tuple[int, int, int], list[Ask]] = {}
     for ask in asks:
-        of_queue.setdefault(ask.task_queue, []).append(ask)
+        of_queue.setdefault((ask.task_queue, ask.window, ask.first[0] if ask.window else 0), []).append(ask)
     return [
-        _LEASE.with_values(
+        _BY_KIND[window > 0, mine[0].queue_id > 0].with_values(
             task_queue,
             [str(ask.pilot) for ask in mine],
             [str(ask.request) for ask in mine],
@@ -142,8 +179,12 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
             [ask.most.cores for ask in mine],
             [ask.most.leases for ask in mine],
             [ask.n for ask in mine],
+            *min(ask.first for ask in mine),
+            [ask.queue_id for ask in mine],
+            [ask.storage for ask in mine],
+            window,
         )
-        for task_queue, mine in of_queue.items()
+        for (task_queue, window, _), mine in of_queue.items()
     ]
 
 

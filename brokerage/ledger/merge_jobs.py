@@ -17,8 +17,9 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.generate import LONGEST_NAME, count_outputs
 from brokerage.ledger.ready_jobs import tell_after_commit
-from brokerage.ledger.reservation import outputs_by_queue, reserve, task_queues
+from brokerage.ledger.reservation import outputs_by_queue, reserve
 from brokerage.ledger.retry_history import origins, record_followers
+from brokerage.ledger.task_queues import keep, task_queues
 from brokerage.models import Job, JobChange, JobInput, JobSpec
 from brokerage.models.job import MERGE_RELATION
 from brokerage.rules.facts.job_kind import JobKind
@@ -171,6 +172,7 @@ def _insert(run_id: str, task: Task, jobs: Sequence[_MergeJob], who: str) -> Non
         cursor.execute(_TAKE, [[file.id for file, _ in uses], [job.id for _, job in uses]])
         if cursor.rowcount != len(uses):
             raise Stale("files that were to be merged are merged by others")
+    keep({job.task_queue_id for job in jobs})
     release = " ".join(filter(None, [task.trans_uses, task.trans_home]))
     Job.objects.bulk_create(_row(task, job) for job in jobs)
     origin = origins({job.id: job.group.merged_ids for job in jobs})

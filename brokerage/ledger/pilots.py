@@ -5,6 +5,7 @@ A pilot at work costs no write of its own: each verb of it notes the time on its
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from django.db import connection
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.resource import stored
 
 SEEN_EVERY_S = 30
 """How exact the last sign of life of an idle pilot is; less often means fewer writes."""
@@ -27,17 +29,18 @@ MOST_IDLE = 100_000
 
 _VAIN_ASK = Prepared(
     "vain_ask",
-    "uuid, int, int, int, int, int, text, float8",
+    "uuid, int, int, int, int, int, text, float8, jsonb",
     f"""
     WITH seen AS (
         UPDATE brokerage_pilot SET last_seen = now() WHERE id = $1 AND last_seen < now() - interval '{SEEN_EVERY_S} s'
     ), again AS (
         UPDATE brokerage_idleslot
-        SET until = now() + make_interval(secs => $8), core_count = $3, memory_mb = $4, disk_mb = $5, walltime_s = $6, vo = $7
+        SET until = now() + make_interval(secs => $8), core_count = $3, memory_mb = $4, disk_mb = $5, walltime_s = $6, vo = $7,
+            resource = $9
         WHERE pilot_id = $1 AND until - now() NOT BETWEEN make_interval(secs => $8 - {IDLE_EVERY_S}) AND make_interval(secs => $8)
     )
-    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo, until)
-    SELECT $1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8)
+    INSERT INTO brokerage_idleslot (pilot_id, queue_id, core_count, memory_mb, disk_mb, walltime_s, vo, until, resource)
+    SELECT $1, $2, $3, $4, $5, $6, $7, now() + make_interval(secs => $8), $9
     WHERE NOT EXISTS (SELECT FROM brokerage_idleslot WHERE pilot_id = $1)
     ON CONFLICT (pilot_id) DO NOTHING RETURNING true
     """,
@@ -66,7 +69,7 @@ def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource, again_s: float
     _idle.add(pilot_id)
     stays_s = again_s if leaves else again_s + LATE_S + IDLE_EVERY_S
     needs = (offer.cores, offer.memory_mb, offer.disk_mb, offer.walltime_s, offer.vo)
-    if _VAIN_ASK.run(str(pilot_id), queue_id, *needs, stays_s):
+    if _VAIN_ASK.run(str(pilot_id), queue_id, *needs, stays_s, json.dumps(stored(offer))):
         look_after_commit("free")
 
 

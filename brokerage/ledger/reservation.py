@@ -1,4 +1,4 @@
-"""What belongs to the jobs of one generator and to no others: job ids, serial numbers, seeds; their task queues and outputs.
+"""What belongs to the jobs of one generator and to no others: job ids, serial numbers, seeds; and their outputs.
 
 What is reserved and not used leaves a gap, never a twin.
 """
@@ -12,34 +12,14 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from broker_site.foundation.sql.copying import copy_lines, take_ids
-from brokerage.models import TaskQueue
 from brokerage.rules.placement.input_ways import NoPlace
 from brokerage.rules.placement.new_job import JobOutput, Seed
-from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
 from workqueues.models import Dataset, File, Task
 from workqueues.rules.jobs.premerged import STREAM_PREFIX
 from workqueues.rules.jobs.pseudo_files import choose_seeds
 from workqueues.states import OUTPUT_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
-
-
-class TaskQueueKey(NamedTuple):
-    """What makes jobs share a task queue (row D1)."""
-
-    computing_queue_id: int
-    vo: str
-    prod_source_label: str
-    work_queue_id: int
-    gshare: str
-    resource_type: str
-    core_count: int
-    ram_mb: int
-    disk_mb: int
-    walltime_s: int
-
-
-_GROUPED = ", ".join(TaskQueueKey._fields)
 
 
 class _Template(NamedTuple):
@@ -173,17 +153,3 @@ def _pick_seeds(dataset_id: int, n: int) -> list[Seed]:
             [dataset_id, n],
         )
         return sorted(map(Seed._make, cursor.fetchall()), key=lambda seed: seed.number)
-
-
-def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int, Slot], int]:
-    """The task queue of jobs of the task for each computing queue and slot; missing ones are made. Two statements, however many
-    there are.
-
-    In one order for all: two generators that make the same ones would else wait for each other in a circle.
-    """
-    of_task = (task.vo, task.prod_source_label, task.work_queue_id or 0, task.gshare, task.resource_type)
-    wanted = sorted({TaskQueueKey(queue_id, *of_task, *slot) for queue_id, slot in asks})
-    TaskQueue.objects.bulk_create([TaskQueue(**r._asdict()) for r in wanted], ignore_conflicts=True)
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {_GROUPED}, id FROM brokerage_taskqueue WHERE ({_GROUPED}) IN %s", [tuple(map(tuple, wanted))])
-        return {(queue_id, Slot(*row[5:])): id_ for queue_id, *row, id_ in cursor.fetchall()}

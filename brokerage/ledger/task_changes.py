@@ -18,7 +18,8 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.reassigned_tasks import reassign
-from brokerage.ledger.urgency import NEW_QUEUES, SAME
+from brokerage.ledger.task_queues import SAME_BUT_SHARE
+from brokerage.ledger.urgency import NEW_QUEUES
 from brokerage.rules.facts.job_kind import LEAST_SCOUT_PRIORITY, MERGING_KINDS, JobKind
 from brokerage.states import JOB
 from workqueues.ledger.commands import check_right
@@ -52,7 +53,7 @@ WITH mine AS (
 UPDATE brokerage_job j SET priority = {_PRIORITY}, task_queue_id = n.id,
     ready_priority = CASE WHEN j.status = 'activated' THEN -{_PRIORITY} END
 FROM mine, workqueues_task t, brokerage_taskqueue q, brokerage_taskqueue n
-WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME}
+WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME_BUT_SHARE}
 """
 """A job that somebody has just now is none that waits: these are locked before."""
 

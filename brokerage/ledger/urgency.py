@@ -15,11 +15,10 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM
-from brokerage.ledger.reservation import TaskQueueKey
+from brokerage.ledger.task_queues import SAME_BUT_SHARE, TaskQueueKey
 from workqueues.models import Task
 from workqueues.states import TASK
 
-SAME = " AND ".join(f"n.{name} = q.{name}" for name in TaskQueueKey._fields if name != "gshare")
 _COLUMNS = ", ".join(TaskQueueKey._fields)
 _WITH_NEW_SHARE = ", ".join("t.gshare" if name == "gshare" else f"q.{name}" for name in TaskQueueKey._fields)
 
@@ -29,8 +28,9 @@ SELECT DISTINCT {_WITH_NEW_SHARE}
 FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
 WHERE j.task_id = ANY(%(tasks)s) AND j.ended_at IS NULL AND q.gshare <> t.gshare
 ORDER BY {", ".join(str(place) for place in range(1, len(TaskQueueKey._fields) + 1))}
-ON CONFLICT DO NOTHING
+ON CONFLICT ON CONSTRAINT task_queue_requirements_once DO UPDATE SET used_at = now()
 """
+"""Locked until the commit, so that nobody removes them before jobs wait there."""
 _MOVE_JOBS = f"""
 WITH mine AS (
     SELECT id FROM brokerage_job WHERE task_id = ANY(%(tasks)s) AND ended_at IS NULL ORDER BY id
@@ -39,7 +39,7 @@ WITH mine AS (
 UPDATE brokerage_job j SET priority = greatest(j.priority, t.current_priority), task_queue_id = n.id,
     ready_priority = CASE WHEN j.status = 'activated' THEN -greatest(j.priority, t.current_priority) END
 FROM mine, workqueues_task t, brokerage_taskqueue q, brokerage_taskqueue n
-WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME}
+WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME_BUT_SHARE}
 """
 
 

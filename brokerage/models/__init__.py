@@ -1,7 +1,16 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
-from brokerage.models.dispatch import IdleHour, IdleSlot, Pilot, PlacementRound, TaskQueue
+from brokerage.models.dispatch import (
+    IdleHour,
+    IdleSlot,
+    Pilot,
+    PlacementRound,
+    RequirementPlace,
+    RequirementSet,
+    RequirementValue,
+    TaskQueue,
+)
 from brokerage.models.grid import ComputingQueue, QueueStorage, Site, StorageEndpoint
 from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
@@ -40,6 +49,9 @@ __all__ = [
     "PlacementRound",
     "QueueStorage",
     "ReplicaChange",
+    "RequirementPlace",
+    "RequirementSet",
+    "RequirementValue",
     "RetryRule",
     "RoomBlock",
     "Site",

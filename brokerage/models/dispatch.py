@@ -5,17 +5,74 @@ from __future__ import annotations
 import uuid
 
 from django.db import models
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from brokerage.models.grid import ComputingQueue
+from brokerage.rules.dispatch.requirement import SETS
+
+
+class RequirementSet(models.Model):
+    """What jobs require by several values: rows are made once, and shared by the task queues that differ in other things."""
+
+    id = models.AutoField(primary_key=True)
+    digest = models.CharField(max_length=64, unique=True, help_text="of all values and places")
+    used_at = models.DateTimeField(db_default=Now(), help_text="when it was last looked for")
+
+    def __str__(self) -> str:
+        return self.digest[:12]
+
+
+class RequirementValue(models.Model):
+    """One value of an attribute with several: a site, a tag, a platform."""
+
+    id = models.AutoField(primary_key=True)
+    requirement_set = models.ForeignKey(RequirementSet, models.CASCADE, db_index=False, related_name="values")
+    attribute = models.CharField(max_length=20, choices=[(name, name) for name in SETS if name != "queues"])
+    value = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["requirement_set", "attribute", "value"], name="requirement_value_once")]
+
+    def __str__(self) -> str:
+        return f"{self.attribute} {self.value}"
+
+
+class RequirementPlace(models.Model):
+    """A computing queue to which open jobs may go, and the storage endpoint for what they make there."""
+
+    id = models.AutoField(primary_key=True)
+    requirement_set = models.ForeignKey(RequirementSet, models.CASCADE, db_index=False, related_name="places")
+    computing_queue = models.ForeignKey(ComputingQueue, models.CASCADE, db_index=False, related_name="+")
+    storage = models.CharField(max_length=60, default="", db_default="", help_text="storage endpoint of their outputs there")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["computing_queue", "requirement_set"], name="requirement_place_once"),
+        ]
+        indexes = [models.Index(fields=["requirement_set"], name="requirement_place_of_set")]
+
+    def __str__(self) -> str:
+        return f"{self.computing_queue_id} {self.storage}"
 
 
 class TaskQueue(models.Model):
-    """One set of requirements. Jobs point here; a match chooses a task queue, then takes its first ready job."""
+    """One set of requirements. Jobs point here; a match chooses a task queue, then takes one of its ready jobs.
+
+    Where `computing_queue` is empty its jobs are open: they go to any of the places of the requirement set. One without waiting
+    jobs is removed; jobs that have ended may name one that is gone.
+    """
 
     id = models.AutoField(primary_key=True)
-    computing_queue = models.ForeignKey(ComputingQueue, models.PROTECT, db_index=False, related_name="task_queues")
+    computing_queue = models.ForeignKey(
+        ComputingQueue, models.PROTECT, db_index=False, null=True, blank=True, related_name="task_queues"
+    )
     vo = models.CharField(max_length=32, default="", db_default="")
+    owner = models.CharField(max_length=128, default="", db_default="", blank=True, help_text="whose jobs: the user")
+    owner_group = models.CharField(
+        max_length=32, default="", db_default="", blank=True, help_text="the working group of the jobs"
+    )
+    setup = models.CharField(max_length=32, default="", db_default="", blank=True)
     prod_source_label = models.CharField(max_length=20, default="", db_default="")
     work_queue_id = models.IntegerField(default=0, db_default=0)
     gshare = models.CharField(max_length=32, default="", db_default="", help_text="leaf of the share tree; empty: none")
@@ -24,29 +81,27 @@ class TaskQueue(models.Model):
     ram_mb = models.IntegerField(default=0, db_default=0, help_text="memory of the whole job, MB; 0: no demand")
     disk_mb = models.IntegerField(default=0, db_default=0, help_text="scratch disk of the whole job, MB; 0: no demand")
     walltime_s = models.IntegerField(default=0, db_default=0, help_text="run time, s; 0: no demand")
+    cpu_time_s = models.IntegerField(default=0, db_default=0, help_text="class of the CPU time, s; 0: no demand")
+    requirement_set = models.ForeignKey(RequirementSet, models.PROTECT, db_index=False, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
+    used_at = models.DateTimeField(db_default=Now(), help_text="when jobs were last put here")
+    priority = models.FloatField(default=1, db_default=1, help_text="its part of the share of its group, under the policy dirac")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 fields=[
-                    "computing_queue",
-                    "vo",
-                    "prod_source_label",
-                    "work_queue_id",
-                    "gshare",
-                    "resource_type",
-                    "core_count",
-                    "ram_mb",
-                    "disk_mb",
-                    "walltime_s",
+                    "computing_queue", "vo", "prod_source_label", "work_queue_id", "gshare", "resource_type", "core_count",
+                    "ram_mb", "disk_mb", "walltime_s", "cpu_time_s", "owner", "owner_group", "setup", "requirement_set",
                 ],
                 name="task_queue_requirements_once",
+                nulls_distinct=False,
             )
-        ]
+        ]  # fmt: skip
+        indexes = [models.Index(fields=["requirement_set"], name="task_queue_of_set", condition=Q(requirement_set__isnull=False))]
 
     def __str__(self) -> str:
-        return f"{self.computing_queue_id}/{self.vo}/{self.prod_source_label}/{self.core_count}"
+        return f"{self.computing_queue_id or 'open'}/{self.vo}/{self.prod_source_label}/{self.core_count}"
 
 
 class Pilot(models.Model):
@@ -96,6 +151,9 @@ class IdleSlot(models.Model):
     disk_mb = models.IntegerField(default=0, db_default=0, help_text="MB; 0: unknown")
     walltime_s = models.IntegerField(default=0, db_default=0, help_text="seconds that are left; 0: unknown")
     vo = models.CharField(max_length=32, default="", db_default="", help_text="the only VO whose work it may do; empty: all")
+    resource = models.JSONField(
+        default=dict, db_default={}, help_text="what else it said of itself: attributes with their values"
+    )
     beside_since = models.DateTimeField(null=True, blank=True, help_text="since when work is there that it may do")
 
     def __str__(self) -> str:

@@ -50,8 +50,18 @@ class Job(models.Model):
     ready_priority = models.IntegerField(
         null=True, blank=True, help_text="-priority while activated: the order in which jobs are handed out"
     )
-    task_queue = models.ForeignKey(TaskQueue, models.PROTECT, db_index=False, related_name="+")
-    computing_queue = models.ForeignKey(ComputingQueue, models.PROTECT, db_index=False, related_name="+")
+    task_queue = models.ForeignKey(
+        TaskQueue, models.DO_NOTHING, db_index=False, db_constraint=False, related_name="+", help_text="where it waits, or waited"
+    )
+    computing_queue = models.ForeignKey(
+        ComputingQueue,
+        models.PROTECT,
+        db_index=False,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="empty while it is open",
+    )
     work_queue_id = models.IntegerField(null=True, blank=True)
     resource_type = models.CharField(max_length=56, default="", db_default="")
     core_count = models.SmallIntegerField(default=1, db_default=1)
@@ -107,6 +117,13 @@ class Job(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def placed_at(self) -> ComputingQueue:
+        """The computing queue that it was placed at. LookupError while it is open."""
+        if self.computing_queue is None:
+            raise LookupError(f"job {self.id} is open to several queues")
+        return self.computing_queue
 
 
 class JobSpec(models.Model):

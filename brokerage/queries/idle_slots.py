@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +13,11 @@ from uuid import UUID
 from django.db import connection, connections
 
 from brokerage.queries.pilots import pilot_queues
+from brokerage.queries.waiting import WAITING
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.dispatch.idle_slots import LONG_S, Work
-from brokerage.rules.dispatch.matching import Requirement, Resource
+from brokerage.rules.dispatch.requirement import Resource, placed
+from brokerage.rules.dispatch.resource import restored
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from workqueues.queries.agent_work import FREE, WORK
 from workqueues.rules.throttle.units import Group
@@ -59,12 +62,15 @@ def idle_slots() -> list[SlotAsk]:
         cursor.execute(
             """
             SELECT s.pilot_id, s.queue_id, q.name, s.core_count, s.memory_mb, s.disk_mb, s.walltime_s, s.vo,
-                extract(epoch FROM now() - s.since)::float8
+                s.resource::text, extract(epoch FROM now() - s.since)::float8
             FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
             WHERE s.until > now() ORDER BY s.since, s.pilot_id
             """
         )
-        return [SlotAsk(pilot, queue, Resource(*offer), idle_s) for pilot, queue, *offer, idle_s in cursor.fetchall()]
+        return [
+            SlotAsk(pilot, queue, restored(Resource(*offer), json.loads(said)), idle_s)
+            for pilot, queue, *offer, said, idle_s in cursor.fetchall()
+        ]
 
 
 def idle_vos() -> frozenset[str]:
@@ -86,23 +92,23 @@ def open_queues(slots: Sequence[SlotAsk]) -> dict[int, str]:
     return {queue.id: queue.name for queue in pilot_queues(id__in=ids) if queue.hands_out} if ids else {}
 
 
+_WAITING = """
+SELECT t.id, (
+    SELECT count(*) FROM (
+        SELECT FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL LIMIT %s) AS counted) AS n
+FROM brokerage_taskqueue t WHERE t.id = ANY (%s)
+"""
+
+
 def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
     """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`."""
+    requirements = {row.id: row.requirement for queue in queues for row in WAITING.of(queue, fresh=True).rows}
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            SELECT t.computing_queue_id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, waiting.n
-            FROM brokerage_taskqueue t CROSS JOIN LATERAL (
-                SELECT count(*) AS n FROM (
-                    SELECT FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL LIMIT %s
-                ) AS counted) AS waiting
-            WHERE t.computing_queue_id = ANY (%s) AND waiting.n > 0
-            """,
-            [most, list(queues)],
-        )
+        cursor.execute(_WAITING, [most, list(requirements)])
         return [
-            Work((Requirement(queues[queue], *needs),), n, "jobs that fit wait here for the next ask of a pilot")
-            for queue, *needs, n in cursor.fetchall()
+            Work(tuple(placed(requirements[id_], queues.values())), n, "jobs that fit wait here for the next ask of a pilot")
+            for id_, n in cursor.fetchall()
+            if n
         ]
 
 

@@ -25,12 +25,17 @@ FRESH_S = 1.0
 
 
 class PilotQueue(NamedTuple):
-    """The facts of a queue that every match needs. `storage_down`: none of the storages that it writes to is there."""
+    """The facts of a queue that every match needs. `maxtime` in s, 0: no limit; `core_power` in HS06, 0: not known;
+    `storage_down`: none of the storages that it writes to is there.
+    """
 
     id: int
     name: str
     status: str
     workflow: str
+    site: str
+    maxtime: float
+    core_power: float
     storage_down: bool
 
     @property
@@ -44,7 +49,10 @@ def pilot_queues(**columns: Any) -> list[PilotQueue]:
     written = QueueStorage.objects.filter(queue=OuterRef("id"), access__startswith="write_")
     down = Exists(written) & ~Exists(written.exclude(storage__root_state="down"))
     queues = ComputingQueue.objects.filter(**columns).annotate(storage_down=down)
-    return [PilotQueue(*row) for row in queues.values_list("id", "name", "status", "workflow", "storage_down")]
+    return [PilotQueue(*row) for row in queues.values_list(*_FACTS, "storage_down")]
+
+
+_FACTS = ("id", "name", "status", "workflow", "site_id", "maxtime", "corepower")
 
 
 class QueueCache:
@@ -102,12 +110,18 @@ def local_storages(queue_id: int) -> list[dict[str, str]]:
     return [{"name": name, "path": path} for name, path in sorted(set(rows))]
 
 
-def enrolment_faults(queue: str, site: str) -> dict[str, str]:
-    """What is wrong with an enrolment secret for this queue at this site (empty: wherever it is)."""
-    at = ComputingQueue.objects.filter(name=queue).values_list("site_id", flat=True).first()
-    if at is None:
-        return {"queue": no_such_queue(queue)}
-    return {"site": f"the computing queue {queue} is at the site {at}, not at {site}"} if site not in ("", at) else {}
+def place_faults(queues: Sequence[str], site: str) -> dict[str, str]:
+    """What is wrong with an enrolment secret for these queues at this site (empty: wherever it is, of a single queue)."""
+    places = dict(ComputingQueue.objects.filter(name__in=queues).values_list("name", "site_id"))
+    if unknown := next((queue for queue in queues if queue not in places), None):
+        return {"queues": no_such_queue(unknown)}
+    first, *others = queues
+    if elsewhere := next((queue for queue in others if places[queue] != places[first]), None):
+        told = f"{first} is at the site {places[first]}, {elsewhere} at {places[elsewhere]}"
+        return {"queues": f"the computing queues of an enrolment are at one site: {told}"}
+    if site not in ("", places[first]):
+        return {"site": f"the computing queue {first} is at the site {places[first]}, not at {site}"}
+    return {"site": f"several computing queues need their site: {places[first]}"} if others and not site else {}
 
 
 def storage_roots() -> dict[str, StorageRoot | RemoteRoot]:

@@ -1,84 +1,277 @@
-"""The task queues of a computing queue that have waiting jobs, for matching.
+"""The task queues with waiting jobs, as this process knows them, for matching.
 
-Kept for a moment per process: groups change slowly.
+Kept for a moment: task queues come and go slowly, and what they require never changes. Reading takes a twentieth of the time of
+a process at most.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
+from random import Random
+from threading import RLock
+from typing import NamedTuple
 
 from django.db import connection
 
-from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting, rank
-from workqueues.queries.agent_work import PLACE, STANDINGS
+from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
+from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Requirement, Resource, with_sets
+from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
+from workqueues.queries.serving_order import counted_at, serving_order
+from workqueues.rules.shares.serving import ServingOrder
 
 FRESH_S = 0.5
-"""How old the list may be.
+"""How old what is kept may be.
 
-A match that finds nothing in it reads again, so a new job waits no longer than the pilot's next ask.
+A match that finds nothing reads its queue again, so a new job waits no longer than the pilot's next ask.
 """
+AT_MOST = 20
+"""What took so long to read is kept for so many times as long."""
+MOST_KEPT = 20_000
+"""Task queues that are known beside those that have waiting jobs."""
+_FIRST = """
+CROSS JOIN LATERAL (
+    SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
+    ORDER BY j.ready_priority, j.id LIMIT 1) best
+"""
+ALL = f"SELECT t.id, best.ready_priority, best.id, t.priority FROM brokerage_taskqueue t {_FIRST}"
+AT_QUEUE = f"""
+SELECT t.id, best.ready_priority, best.id, t.priority FROM (
+    SELECT id, priority FROM brokerage_taskqueue WHERE computing_queue_id = %(queue)s
+    UNION ALL
+    SELECT q.id, q.priority FROM brokerage_requirementplace p
+        JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
+    WHERE p.computing_queue_id = %(queue)s AND q.computing_queue_id IS NULL
+) t {_FIRST}
+"""
+FACTS = """
+SELECT t.id, t.computing_queue_id, q.name, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, t.cpu_time_s, t.owner,
+    t.owner_group, t.setup, t.gshare, t.work_queue_id, t.prod_source_label,
+    ARRAY(SELECT v.attribute || E'\\x01' || v.value FROM brokerage_requirementvalue v
+        WHERE v.requirement_set_id = t.requirement_set_id),
+    CASE WHEN t.computing_queue_id IS NULL THEN ARRAY(
+        SELECT p.computing_queue_id || E'\\x01' || c.name || E'\\x01' || p.storage
+        FROM brokerage_requirementplace p JOIN brokerage_computingqueue c ON c.id = p.computing_queue_id
+        WHERE p.requirement_set_id = t.requirement_set_id) END
+FROM brokerage_taskqueue t LEFT JOIN brokerage_computingqueue q ON q.id = t.computing_queue_id WHERE t.id = ANY (%s)
+"""
+PRIORITIES = """
+SELECT -ready_priority, count(*) FROM (
+    SELECT ready_priority FROM brokerage_job WHERE task_queue_id = %s AND ready_priority IS NOT NULL
+    ORDER BY ready_priority, id LIMIT %s
+) j GROUP BY 1
+"""
+MOST_SINCE = 10_000
+"""Jobs handed out that are remembered until they are counted."""
+MOST_COUNTED = 5000
+"""Jobs of a task queue whose user priorities are counted, those with the highest first."""
+
+
+class _Facts(NamedTuple):
+    """What never changes of a task queue. `places`: id of a computing queue -> storage for outputs, where its jobs are open."""
+
+    requirement: Requirement
+    unit: Unit
+    label: str
+    queue_id: int | None
+    places: Mapping[int, str]
+
+    @property
+    def queues(self) -> Collection[int]:
+        """Ids of the computing queues to which its jobs may go."""
+        return self.places if self.queue_id is None else (self.queue_id,)
+
+
+class _First(NamedTuple):
+    """The first waiting job of a task queue."""
+
+    ready_priority: int
+    job_id: int
+    weight: float
+
+
+class AskedQueue(NamedTuple):
+    """The computing queue of an ask, the dispatch policy of each VO there, and the component `dispatch` of the configuration."""
+
+    id: int
+    policy_of: PolicyOf
+    options: Mapping[str, object]
 
 
 @dataclass(slots=True)
-class _WaitingList:
+class _KeptList:
     at: float
-    groups: list[WaitingQueue]
+    waiting: WaitingList
+
+
+class ServingSince:
+    """Where units stand as it was last counted, with what this process handed out since then."""
+
+    def __init__(self) -> None:
+        self.order = ServingOrder({}, {})
+        self._at = -1.0
+        self._since: deque[tuple[float, Unit, float]] = deque(maxlen=MOST_SINCE)
+
+    def read(self) -> None:
+        """Read it anew, if it was counted anew."""
+        at, age_s = counted_at()
+        if at == self._at:
+            return
+        self.order, self._at = serving_order(), at
+        counted = time.monotonic() - age_s
+        for when, unit, hs06 in self._since:
+            if when > counted:
+                self.order.handed_out(*unit, hs06)
+
+    def handed_out(self, unit: Unit, hs06: float) -> None:
+        """A job of the unit went to a pilot."""
+        self._since.append((time.monotonic(), unit, hs06))
+        self.order.handed_out(*unit, hs06)
 
 
 @dataclass(slots=True)
 class WaitingWork:
-    """The kept lists of this process, by computing queue."""
+    """What this process knows of waiting jobs."""
 
-    _kept: dict[int, _WaitingList] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
+    _facts: dict[int, _Facts] = field(default_factory=dict)
+    _first: dict[int, _First] = field(default_factory=dict)
+    _at_queue: dict[int, list[int]] = field(default_factory=dict)
+    _lists: dict[int, _KeptList] = field(default_factory=dict)
+    _serving: ServingSince = field(default_factory=ServingSince)
+    _until: float = 0.0
+    _dice: Random = field(default_factory=Random)
+    _lock: RLock = field(default_factory=RLock)
 
-    def offers(self, queue_id: int, offer: Resource, *, fresh: bool = False) -> Iterator[WaitingQueue]:
-        """The task queues that suit what a pilot offers, best first.
+    def offers(
+        self, asked: AskedQueue, resource: Resource, *, hits: Hits = NO_HITS, fresh: bool = False
+    ) -> Iterator[tuple[WaitingQueue, JobWindow]]:
+        """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs.
 
         Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
         """
-        for waiting in fitting(self.of(queue_id, offer.queue, fresh=fresh), offer):
-            yield waiting
+        waiting = self.of(asked.id, fresh=fresh)
+        turn = Turn(self._place, self._dice, asked.options)
+        for one, policy in dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn):
+            yield one, policy.job_window(one, turn, self._user_priorities)
             with self._lock:
-                kept = self._kept[queue_id]
-                kept.groups = [other for other in kept.groups if other is not waiting]
+                waiting.drained(one)
 
-    def of(self, queue_id: int, queue_name: str, *, fresh: bool = False) -> list[WaitingQueue]:
-        """Task queues with at least one ready job, in the order in which they are offered."""
+    def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
+        """Why an ask found nothing; `closely`: with the task queue that it missed by least."""
+        waiting = self.of(queue_id)
+        held = waiting.fitting(resource, hits).held() if hits else []
+        return why_nothing(waiting, resource, held, closely=closely)
+
+    def of(self, queue_id: int, *, fresh: bool = False) -> WaitingList:
+        """The task queues with at least one ready job at a computing queue."""
         with self._lock:
-            kept = self._kept.get(queue_id)
-            if kept is None or fresh or time.monotonic() - kept.at > FRESH_S:
-                kept = _WaitingList(time.monotonic(), _read(queue_id, queue_name))
-                self._kept[queue_id] = kept
-            return kept.groups
+            if fresh:
+                self._read_queue(queue_id)
+            elif time.monotonic() >= self._until:
+                self._read_all()
+            kept = self._lists.get(queue_id)
+            if kept is None:
+                ids = self._at_queue.get(queue_id, ())
+                kept = self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, ids, self._first))
+            return kept.waiting
+
+    def handed_out(self, waiting: WaitingQueue, hs06: float) -> None:
+        """A job of the task queue went to a pilot: its unit has so much more."""
+        with self._lock:
+            self._serving.handed_out(waiting.unit, hs06)
+
+    def _user_priorities(self, task_queue: int) -> Mapping[float, int]:
+        """How many jobs of a task queue wait with each user priority."""
+        with connection.cursor() as cursor:
+            cursor.execute(PRIORITIES, [task_queue, MOST_COUNTED])
+            return dict(cursor.fetchall())
 
     def forget(self) -> None:
         """Read anew at the next use."""
         with self._lock:
-            self._kept.clear()
+            self._until, self._serving = 0.0, ServingSince()
+            for kept in (self._facts, self._first, self._at_queue, self._lists):
+                kept.clear()
+
+    def _place(self, unit: Unit) -> float:
+        return self._serving.order.place(*unit, time.monotonic())
+
+    def _read_all(self) -> None:
+        began = time.monotonic()
+        with connection.cursor() as cursor:
+            cursor.execute(ALL)
+            self._first = {id_: _First(*first) for id_, *first in cursor.fetchall()}
+        self._learn(self._first)
+        if len(self._facts) > 2 * len(self._first) + MOST_KEPT:
+            self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
+        at_queue: dict[int, list[int]] = defaultdict(list)
+        for id_ in self._first:
+            for queue in self._facts[id_].queues if id_ in self._facts else ():
+                at_queue[queue].append(id_)
+        self._at_queue = at_queue
+        self._lists.clear()
+        self._serving.read()
+        now = time.monotonic()
+        self._until = now + max(FRESH_S, AT_MOST * (now - began))
+
+    def _read_queue(self, queue_id: int) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(AT_QUEUE, {"queue": queue_id})
+            first = {id_: _First(*columns) for id_, *columns in cursor.fetchall()}
+        self._learn(first)
+        self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, first, first))
+
+    def _learn(self, ids: Collection[int]) -> None:
+        """Read the facts of task queues that are not known yet."""
+        if new := [id_ for id_ in ids if id_ not in self._facts]:
+            with connection.cursor() as cursor:
+                cursor.execute(FACTS, [new])
+                self._facts.update((row[0], _facts(*row[1:])) for row in cursor.fetchall())
+
+    def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
+        known = ((id_, self._facts[id_], first[id_]) for id_ in ids if id_ in self._facts)
+        return WaitingList(
+            WaitingQueue(
+                id_, facts.requirement, -best.ready_priority, best.job_id, facts.unit, facts.label, best.weight,
+                facts.queue_id is None, facts.places.get(queue_id, ""),
+            )
+            for id_, facts, best in known
+        )  # fmt: skip
 
 
 WAITING = WaitingWork()
 
+_SEPARATOR = "\x01"
 
-def _read(queue_id: int, queue_name: str) -> list[WaitingQueue]:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"""
-            SELECT t.id, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, best.ready_priority, {PLACE},
-                t.prod_source_label, best.id
-            FROM brokerage_taskqueue t {STANDINGS} CROSS JOIN LATERAL (
-                SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
-                ORDER BY j.ready_priority, j.id LIMIT 1) best
-            WHERE t.computing_queue_id = %s
-            """,
-            [queue_id],
-        )
-        groups = (
-            WaitingQueue(id_, Requirement(queue_name, cores, ram, disk, walltime, vo), -ready, place, label, job_id)
-            for id_, cores, ram, disk, walltime, vo, ready, place, label, job_id in cursor.fetchall()
-        )
-        return sorted(groups, key=rank)
+
+def _facts(
+    queue_id: int | None,
+    queue: str | None,
+    cores: int,
+    ram: int,
+    disk: int,
+    walltime: int,
+    vo: str,
+    cpu_time: int,
+    owner: str,
+    group: str,
+    setup: str,
+    gshare: str,
+    work_queue_id: int,
+    label: str,
+    values: Iterable[str],
+    places: Iterable[str] | None,
+) -> _Facts:
+    sets: dict[str, set[str]] = defaultdict(set)
+    for attribute, value in (text.split(_SEPARATOR, 1) for text in values):
+        sets[attribute].add(value)
+    storages: dict[int, str] = {}
+    for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
+        sets["queues"].add(name)
+        storages[int(id_)] = storage
+    plain = Requirement(queue or "", cores, ram, disk, walltime, vo, cpu_time, owner, group, setup)
+    requirement = with_sets(plain, sets)
+    return _Facts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages)

@@ -244,7 +244,7 @@ def _tell_jobs(task_id: int, after: int = 0) -> None:
             (
                 spec.job_id,
                 spec.job.attempt_nr,
-                spec.job.computing_queue.name,
+                spec.job.placed_at.name,
                 spec.n_events,
                 _signal(spec.job_id),
                 _files(spec.job_id, "demo.minbias"),

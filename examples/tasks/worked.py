@@ -78,7 +78,7 @@ def prepare() -> None:
     from broker_site.foundation import gdpconfig
     from brokerage.ledger.pilots import note_vain_ask
     from brokerage.models import ComputingQueue
-    from brokerage.rules.dispatch.matching import Resource
+    from brokerage.rules.dispatch.requirement import Resource
     from examples.tasks import scene
     from workqueues.models import GlobalShare, WorkQueue
 
@@ -165,7 +165,7 @@ def start(task_name: str) -> Lease:
     from brokerage.models import Job
 
     job = Job.objects.filter(task_id=task_named(task_name), status="activated").select_related("computing_queue").earliest("id")
-    leased = lease([job.task_queue_id], pilot(job.computing_queue.name), uuid4(), LEASE_S)
+    leased = lease([job.task_queue_id], pilot(job.placed_at.name), uuid4(), LEASE_S)
     if leased is None or beat([SignOfLife(leased.job_id, leased.epoch, "running")]) == [None]:
         raise SystemExit(f"no job of {task_name} could be started")
     return leased

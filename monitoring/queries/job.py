@@ -128,6 +128,13 @@ def tries_of(job_id: int) -> list[Try]:
         retry_of.setdefault(link[0], [])
     jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
     return [
-        Try(j.id, j.status, j.attempt_nr, j.computing_queue.name, j.status_since, tuple(sorted(retry_of[j.id])))
+        Try(
+            j.id,
+            j.status,
+            j.attempt_nr,
+            j.computing_queue.name if j.computing_queue else "",
+            j.status_since,
+            tuple(sorted(retry_of[j.id])),
+        )
         for j in jobs.select_related("computing_queue")
     ]

@@ -11,6 +11,7 @@ from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
 from broker_site.foundation.access.models import Audit, Credential, Role, User
 from broker_site.foundation.access.tokens import BadToken
+from brokerage.models import ComputingQueue
 from tests.builders import grid
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
@@ -23,8 +24,11 @@ def root(db: None) -> Client:
     return client
 
 
+NO_OWNER = {"owner": "", "owner_group": "", "days": "", "note": ""}
+
+
 def form(**fields: object) -> dict[str, object]:
-    return {"kind": "user", "user": "", "vo": "", "site": "", "queue": "", "days": "", "note": "", **fields}
+    return {"kind": "user", "user": "", "vo": "", "site": "", "queues": "", "pilot_kind": "generic", **NO_OWNER, **fields}
 
 
 def test_a_new_token_is_shown_once_and_works(root: Client, alice: User) -> None:
@@ -47,10 +51,20 @@ def test_a_new_token_is_shown_once_and_works(root: Client, alice: User) -> None:
 
 def test_an_enrolment_secret_is_made_for_its_queue(root: Client) -> None:
     grid("ALPHA")
-    response = root.post("/admin/access/credential/add/", form(kind="enrolment", queue="ALPHA", site="SITE_ALPHA"))
+    response = root.post("/admin/access/credential/add/", form(kind="enrolment", queues="ALPHA", site="SITE_ALPHA"))
     found = re.search(r"gbe_[\w-]{43}", response.text)
     assert found
     assert principal_of_token(found.group()).queue == "ALPHA"
+
+
+def test_an_enrolment_secret_is_made_for_queues_of_a_site_and_the_pilots_of_one_owner(root: Client) -> None:
+    grid("ALPHA", "GAMMA")
+    ComputingQueue.objects.update(site="SITE_ALPHA")
+    fields = {"queues": "ALPHA, GAMMA", "pilot_kind": "private", "owner": "root", "owner_group": "higgs"}
+    response = root.post("/admin/access/credential/add/", form(kind="enrolment", site="SITE_ALPHA", **fields))
+    found = principal_of_token(re.findall(r"gbe_[\w-]{43}", response.text)[0])
+    assert (found.queues, found.private, found.owner, found.owner_group) == (("ALPHA", "GAMMA"), True, "root", "higgs")
+    assert "ALPHA" in root.get("/admin/access/credential/?q=gamma").text, "found by any of its queues"
 
 
 @pytest.mark.parametrize(
@@ -59,15 +73,22 @@ def test_an_enrolment_secret_is_made_for_its_queue(root: Client) -> None:
         ({"kind": "user"}, "A user token needs a user."),
         ({"kind": "enrolment"}, "An enrolment secret needs a computing queue."),
         ({"kind": "pilot"}, "Select a valid choice"),
-        ({"kind": "enrolment", "queue": "A", "days": "0"}, "greater than or equal to 1"),
-        ({"kind": "enrolment", "queue": "A", "vo": "no spaces"}, "Letters, digits"),
-        ({"kind": "enrolment", "queue": "A" * 200}, "at most 128"),
-        ({"kind": "enrolment", "queue": "BETA"}, "there is no computing queue BETA"),
-        ({"kind": "enrolment", "queue": "ALPHA", "site": "NOWHERE"}, "ALPHA is at the site SITE_ALPHA, not at NOWHERE"),
+        ({"kind": "enrolment", "queues": "A", "days": "0"}, "greater than or equal to 1"),
+        ({"kind": "enrolment", "queues": "A", "vo": "no spaces"}, "Letters, digits"),
+        ({"kind": "enrolment", "queues": "A" * 200}, "at most 128"),
+        ({"kind": "enrolment", "queues": "BETA"}, "there is no computing queue BETA"),
+        ({"kind": "enrolment", "queues": "ALPHA", "site": "NOWHERE"}, "ALPHA is at the site SITE_ALPHA, not at NOWHERE"),
+        ({"kind": "enrolment", "queues": "ALPHA,GAMMA"}, "ALPHA is at the site SITE_ALPHA, GAMMA at SITE_GAMMA"),
+        ({"kind": "enrolment", "queues": "ALPHA", "pilot_kind": "private"}, "a private enrolment needs the owner"),
+        ({"kind": "enrolment", "queues": "ALPHA", "pilot_kind": "private", "owner": "zoe"}, "there is no active user zoe"),
+        ({"kind": "enrolment", "queues": "ALPHA", "owner": "root"}, "only a private enrolment has an owner"),
+        ({"kind": "enrolment", "queues": "ALPHA", "owner_group": "higgs"}, "only a private enrolment has an owner"),
+        ({"kind": "enrolment", "queues": "ALPHA", "pilot_kind": "shared"}, "Select a valid choice"),
+        ({"kind": "user", "pilot_kind": "private", "owner": "root"}, "A user token needs a user."),
     ],
 )
 def test_a_bad_form_says_what_is_wrong_and_makes_nothing(root: Client, fields: dict[str, object], words: str) -> None:
-    grid("ALPHA")
+    grid("ALPHA", "GAMMA")
     response = root.post("/admin/access/credential/add/", form(**fields))
     assert response.status_code == 200
     assert words in response.text

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.models import Credential, User
 from broker_site.foundation.access.tokens import BadToken
+from brokerage.models import ComputingQueue
 from tests.builders import grid
 
 pytestmark = pytest.mark.django_db
@@ -59,6 +60,47 @@ def test_enrol_prints_a_secret_of_the_queue() -> None:
     grid("ALPHA")
     found = principal_of_token(run("enrol", "ALPHA", "--site", "SITE_ALPHA", "--vo", "atlas"))
     assert (found.kind, found.queue, found.site, found.vo) == ("enrolment", "ALPHA", "SITE_ALPHA", "atlas")
+    assert (found.pilot_kind, found.private, found.owner) == ("generic", False, "")
+
+
+def test_enrol_takes_several_queues_of_one_site() -> None:
+    grid("ALPHA", "GAMMA", "BETA")
+    ComputingQueue.objects.exclude(name="BETA").update(site="SITE_ALPHA")
+    found = principal_of_token(run("enrol", "ALPHA", "GAMMA", "ALPHA", "--site", "SITE_ALPHA"))
+    assert (found.queues, found.queue, found.name) == (("ALPHA", "GAMMA"), "", "enrolment of ALPHA and 1 more")
+    with pytest.raises(CommandError, match=r"queues: .*one site: ALPHA is at the site SITE_ALPHA, BETA at SITE_BETA"):
+        run("enrol", "ALPHA", "BETA", "--site", "SITE_ALPHA")
+    with pytest.raises(CommandError, match="site: several computing queues need their site: SITE_ALPHA"):
+        run("enrol", "ALPHA", "GAMMA")
+    with pytest.raises(CommandError, match="queues: there is no computing queue GAMA; the nearest name is GAMMA"):
+        run("enrol", "ALPHA", "GAMA", "--site", "SITE_ALPHA")
+    with pytest.raises(CommandError, match="queues: at most 100 computing queues, found 101"):
+        run("enrol", *["ALPHA"] * 101, "--site", "SITE_ALPHA")
+    assert Credential.objects.count() == 1
+
+
+def test_enrol_makes_a_secret_for_the_pilots_of_one_owner(alice: User) -> None:
+    grid("ALPHA")
+    found = principal_of_token(run("enrol", "ALPHA", "--private", "--owner", "alice", "--owner-group", "higgs"))
+    assert (found.private, found.owner, found.owner_group) == (True, "alice", "higgs")
+    assert principal_of_token(run("enrol", "ALPHA", "--private", "--owner", "alice")).owner_group == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--private"], "owner: a private enrolment needs the owner"),
+        (["--private", "--owner", "zoe"], "owner: there is no active user zoe"),
+        (["--owner", "alice"], "owner: only a private enrolment has an owner"),
+        (["--owner-group", "higgs"], "owner_group: only a private enrolment has an owner, and a group"),
+        (["--private", "--owner", "alice", "--owner-group", "g" * 65], "owner_group: at most 64 characters, found 65"),
+    ],
+)
+def test_a_secret_that_does_not_say_whose_pilots_is_not_made(alice: User, words: list[str], told: str) -> None:
+    grid("ALPHA")
+    with pytest.raises(CommandError, match=told):
+        run("enrol", "ALPHA", *words)
+    assert not Credential.objects.exists()
 
 
 def test_a_secret_for_a_queue_or_site_that_does_not_exist_is_not_made() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from threading import Thread
 from uuid import uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.migrations.executor import MigrationExecutor
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
@@ -25,7 +27,7 @@ from broker_site.foundation.access.credentials import (
 )
 from broker_site.foundation.access.models import Audit, Credential, Role, User
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.access.tokens import BadToken, mint_job_token
+from broker_site.foundation.access.tokens import BadToken, digest, mint_job_token, new_secret
 from broker_site.foundation.kernel import clock
 
 Bearer = Callable[[str], Client]
@@ -74,6 +76,81 @@ def test_a_pilot_is_of_the_queue_and_site_of_its_enrolment() -> None:
     pilot_id = uuid4()
     found = principal_of_token(issue_pilot_token(principal_of_token(enrolment.text), pilot_id).text)
     assert (found.kind, found.queue, found.site, found.vo, found.subject) == ("pilot", "ALPHA", "A", "atlas", pilot_id)
+    assert (found.pilot_kind, found.owner, found.owner_group) == ("generic", "", "")
+
+
+def test_a_pilot_is_of_one_queue_of_its_enrolment_and_does_the_work_of_the_same_owner() -> None:
+    enrolment = principal_of_token(issue_enrolment("ALPHA", "GAMMA", site="A", owner="alice", owner_group="higgs").text)
+    found = principal_of_token(issue_pilot_token(enrolment, uuid4(), queue="GAMMA").text)
+    assert (found.queues, found.queue, found.site) == (("GAMMA",), "GAMMA", "A")
+    assert (found.private, found.owner, found.owner_group) == (True, "alice", "higgs")
+    with pytest.raises(ValueError, match="the enrolment is for ALPHA, GAMMA, not for BETA"):
+        issue_pilot_token(enrolment, uuid4(), queue="BETA")
+    with pytest.raises(ValueError, match="not for no queue"):
+        issue_pilot_token(enrolment, uuid4())
+
+
+def test_what_a_pilot_does_is_what_the_row_of_its_enrolment_says_and_not_what_somebody_claims() -> None:
+    """The row counts: a principal made up with other queues or without owner gets nothing more."""
+    enrolment = principal_of_token(issue_enrolment("ALPHA", owner="alice").text)
+    claimed = replace(enrolment, queues=("ALPHA", "BETA"), pilot_kind="generic", owner="")
+    with pytest.raises(ValueError, match="not for BETA"):
+        issue_pilot_token(claimed, uuid4(), queue="BETA")
+    assert principal_of_token(issue_pilot_token(claimed, uuid4(), queue="ALPHA").text).owner == "alice"
+
+
+def test_the_database_holds_no_pilot_of_several_queues_and_no_private_one_without_owner() -> None:
+    enrolment = issue_enrolment("ALPHA").credential
+    pilot = issue_pilot_token(principal_of_token(issue_enrolment("ALPHA").text), uuid4()).credential
+    for row, fault in (
+        (enrolment, {"queues": []}),
+        (enrolment, {"pilot_kind": "private"}),
+        (enrolment, {"owner": "alice"}),
+        (enrolment, {"owner_group": "higgs"}),
+        (pilot, {"queues": ["ALPHA", "BETA"]}),
+        (pilot, {"queues": []}),
+    ):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            Credential.objects.filter(pk=row.pk).update(**fault)
+
+
+def test_the_audit_says_whose_pilots_an_enrolment_lets_in() -> None:
+    issue_enrolment("ALPHA", "GAMMA", owner="alice", owner_group="higgs")
+    after = Audit.objects.get(act="credential.create").after or {}
+    assert after["queues"] == ["ALPHA", "GAMMA"]
+    assert (after["pilot_kind"], after["owner"], after["owner_group"]) == ("private", "alice", "higgs")
+
+
+SECRETS_OF_BEFORE = """
+INSERT INTO access_credential (kind, prefix, secret, user_id, vo, site, queue, claims, note, parent_id, subject, expires_at)
+VALUES ('enrolment', 'gbe_a', %(enrolment)s, NULL, 'atlas', 'A', 'ALPHA', '{}', '', NULL, NULL, NULL),
+    ('user', 'gbu_a', %(user)s, %(user_id)s, '', '', '', '{}', '', NULL, NULL, NULL)
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_secrets_of_before_stay_valid_as_they_are(alice: User) -> None:
+    texts = {kind: new_secret(kind) for kind in ("enrolment", "user")}
+    steps = MigrationExecutor(connection)
+    steps.migrate([("access", "0004_audit_seals")])
+    with connection.cursor() as cursor:
+        cursor.execute(SECRETS_OF_BEFORE, {kind: digest(text) for kind, text in texts.items()} | {"user_id": alice.pk})
+        cursor.execute(
+            "INSERT INTO access_credential (kind, prefix, secret, vo, site, queue, claims, note, parent_id, subject, expires_at)"
+            " SELECT 'pilot', 'gbp_a', %s, vo, site, queue, claims, note, id, %s, now() + interval '1 hour'"
+            " FROM access_credential WHERE kind = 'enrolment'",
+            [digest(pilot := new_secret("pilot")), uuid4()],
+        )
+    MigrationExecutor(connection).migrate([("access", "0005_enrolments_of_several_queues")])
+    for text in (texts["enrolment"], pilot):
+        found = principal_of_token(text)
+        assert (found.queues, found.site, found.vo, found.pilot_kind) == (("ALPHA",), "A", "atlas", "generic")
+    assert principal_of_token(texts["user"]).queues == ()
+    MigrationExecutor(connection).migrate([("access", "0004_audit_seals")])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT kind, queue FROM access_credential ORDER BY kind")
+        assert cursor.fetchall() == [("enrolment", "ALPHA"), ("pilot", "ALPHA"), ("user", "")]
+    MigrationExecutor(connection).migrate([("access", "0005_enrolments_of_several_queues")])
 
 
 @pytest.mark.parametrize(

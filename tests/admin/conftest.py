@@ -34,7 +34,7 @@ from brokerage.models import (
     StorageEndpoint,
     TransferLink,
 )
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take

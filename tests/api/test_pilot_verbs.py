@@ -13,12 +13,13 @@ from django.core.management import call_command
 from django.db.models import F
 from django.test import Client
 
-from broker_site.foundation.access.authentication import forget_verified
+from broker_site.foundation.access.authentication import forget_verified, principal_of_token
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token, read_job_token
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.api.pilots import ASKING_FOR_OUTCOMES, FINISHING, MATCHING, REGISTERING
+from brokerage.api.matching import FINISHING, MATCHING
+from brokerage.api.pilots import ASKING_FOR_OUTCOMES, REGISTERING
 from brokerage.api.reports import REPORTING
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot, StorageEndpoint
@@ -205,6 +206,19 @@ def test_a_pilot_serves_only_the_queue_of_its_enrolment(wire: Wire) -> None:
     assert wire.register(secret).status_code == 403
     assert wire.register(secret, queue="BETA").status_code == 201
     assert not Pilot.objects.filter(queue__name="ALPHA", host="wn7").exists()
+
+
+def test_a_pilot_registers_for_one_of_the_queues_of_its_enrolment_and_its_token_is_for_that_one(wire: Wire) -> None:
+    grid("ALPHA", "BETA", "GAMMA")
+    ComputingQueue.objects.exclude(name="GAMMA").update(site_id="SITE_ALPHA")
+    secret = issue_enrolment("ALPHA", "BETA", site="SITE_ALPHA", owner="ada", owner_group="higgs").text
+    refused = wire.register(secret, queue="GAMMA")
+    assert (refused.status_code, refused.json()["title"]) == (403, "Another queue")
+    assert refused.json()["detail"] == "The enrolment is for ALPHA, BETA, not for GAMMA."
+    for name in ("ALPHA", "BETA"):
+        pilot = principal_of_token(wire.register(secret, queue=name, owner="bob", pilot_kind="generic").json()["token"])
+        assert (pilot.queues, pilot.private, pilot.owner, pilot.owner_group) == ((name,), True, "ada", "higgs")
+    assert sorted(Pilot.objects.filter(host="wn7").values_list("queue__name", flat=True)) == ["ALPHA", "BETA"]
 
 
 def test_a_pilot_serves_only_the_site_of_its_enrolment(wire: Wire) -> None:

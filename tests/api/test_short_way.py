@@ -14,7 +14,8 @@ from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
-from brokerage.api.pilots import MATCHING, REGISTERING
+from brokerage.api.matching import MATCHING
+from brokerage.api.pilots import REGISTERING
 from brokerage.api.reports import REPORTING
 from tests.api.people import Person
 from tests.builders import grid

@@ -76,7 +76,7 @@ def take(queue: ComputingQueue, lease_s: float = 60) -> Lease:
 
 def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     """The next job of the queue, running in a new pilot, if one waits."""
-    groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [w.id for w in WAITING.of(queue.id, fresh=True).rows]
     leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
     if leased is not None:
         assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]

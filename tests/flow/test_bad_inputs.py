@@ -195,7 +195,7 @@ def test_a_repeated_ask_gets_the_same_job_again() -> None:
     submitted(parameters(nEvents=20))
     run_agents()
     holder, request = pilot(queue, "s"), uuid4()
-    groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [w.id for w in WAITING.of(queue.id, fresh=True).rows]
     first = lease(groups, holder, request, 60)
     assert first is not None
     again = lease_again(holder, request)

@@ -15,7 +15,7 @@ from broker_site.foundation.agency.run import run_agent
 from brokerage.agents import generate
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Job, JobChange, PlacementRound
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take, try_take
 from workqueues.models import Task

@@ -193,7 +193,7 @@ def bad_ends(world: World) -> None:
     """Jobs that are lost, inputs that are lost, a task that cannot be, and events that are given up."""
     world.submit(parameters, maxAttempt=1)
     world.agents()
-    waiting = [w.id for w in WAITING.of(ComputingQueue.objects.get(name="ALPHA").id, "ALPHA", fresh=True)]
+    waiting = [w.id for w in WAITING.of(ComputingQueue.objects.get(name="ALPHA").id, fresh=True).rows]
     leased = lease(waiting, pilot(ComputingQueue.objects.get(name="ALPHA"), "s"), uuid4(), 60)
     if leased:
         beat([SignOfLife(leased.job_id, leased.epoch, "starting")])

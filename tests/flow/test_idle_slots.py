@@ -18,7 +18,7 @@ from brokerage.models import ComputingQueue, IdleHour, IdleSlot, Pilot
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
 from tests.locks import locked
@@ -90,7 +90,7 @@ def test_a_slot_that_got_a_job_or_asks_no_more_is_not_idle() -> None:
     run_agents(3)
     busy, _gone = ask_in_vain(queue, "s1"), ask_in_vain(queue, "s2")
     look(queue)
-    groups = [waiting.id for waiting in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [waiting.id for waiting in WAITING.of(queue.id, fresh=True).rows]
     assert hand_out([Ask(groups[0], busy, uuid4(), 60, HeldAtMost())]) != [[]]
     assert IdleSlot.objects.filter(pilot=busy).count() == 0
     let_pass(5)
@@ -107,7 +107,7 @@ def test_a_row_that_somebody_has_locked_keeps_no_pilot_from_its_job_and_goes_at_
     busy = ask_in_vain(queue)
     submitted(parameters(nEvents=10, nEventsPerJob=10))
     run_agents(3)
-    groups = [waiting.id for waiting in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [waiting.id for waiting in WAITING.of(queue.id, fresh=True).rows]
     with locked("SELECT FROM brokerage_idleslot FOR UPDATE"):
         assert hand_out([Ask(groups[0], busy, uuid4(), 60, HeldAtMost())]) != [[]]
     assert IdleSlot.objects.exists()

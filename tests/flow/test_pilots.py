@@ -128,7 +128,7 @@ def test_the_demo_campaign_ends_done_with_every_file_where_it_is_registered(
     (merged,) = [entry for entry in files if ".HIST." in entry.lfn]
     histogram = json.loads((folders[merged.storage] / merged.place).read_bytes())
     assert check_histogram(histogram, FILES_OF_EVENTS, EVENTS) == []
-    assert all(job.computing_queue.name == "BETA" for job in failed)
+    assert all(job.placed_at.name == "BETA" for job in failed)
 
 
 def test_real_pilots_climb_the_memory_ladder_and_merge_what_they_made(

@@ -36,7 +36,7 @@ def alpha() -> ComputingQueue:
 
 
 def take(queue: ComputingQueue, pilot_id: UUID) -> Lease:
-    groups = [waiting.id for waiting in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [waiting.id for waiting in WAITING.of(queue.id, fresh=True).rows]
     leased = lease(groups, pilot_id, uuid4(), 60)
     assert leased is not None
     return leased

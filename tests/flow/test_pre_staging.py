@@ -54,7 +54,7 @@ def test_jobs_are_made_of_files_as_disks_have_them(name: str) -> None:
         True,
     )
     assert set(TransferWish.objects.values_list("role", "job_id", "owner")) == {("stage", None, "ada")}
-    queue = Job.objects.get().computing_queue
+    queue = Job.objects.get().placed_at
     assert run_jobs(queue) == 1
     finish([TransferMove(transfer.id)], "mover")
     for _ in range(3):

@@ -14,7 +14,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleSlot, Job, JobChange, JobResult, Pilot
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
 from workqueues.models import File, GlobalShare, Task, ThrottleVerdict

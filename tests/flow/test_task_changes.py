@@ -90,7 +90,7 @@ def test_waiting_jobs_move_to_the_task_queues_of_another_share(queue: ComputingQ
     assert task.gshare == "Express"
     (new,) = {job.task_queue for job in Job.objects.select_related("task_queue")}
     assert (new.gshare, new.computing_queue_id, new.ram_mb, new.core_count) == ("Express", queue.id, old.ram_mb, old.core_count)
-    assert {w.id for w in WAITING.of(queue.id, queue.name, fresh=True)} == {new.id}
+    assert {w.id for w in WAITING.of(queue.id, fresh=True).rows} == {new.id}
     assert run_jobs(queue) == 4
     run_agents()
     task.refresh_from_db()

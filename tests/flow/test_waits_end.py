@@ -21,7 +21,7 @@ from brokerage.ledger.look_now import look_at_queue
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, IdleSlot, Job, LocalOverride, Pilot, Site, StorageEndpoint, TaskWait, WaitGroup
 from brokerage.rules.decision.assembly import DecisionRequest, TaskDecision, decide_task
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.placement.wait_cause import LOOK_NOW
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import end, run_agents, take, try_take

@@ -11,7 +11,7 @@ from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger import grid_overrides
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.models import ComputingQueue, Job, LocalOverride, Pilot, WaitGroup
-from brokerage.rules.dispatch.matching import Resource
+from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import run_agents
 from workqueues.models import Task

@@ -18,11 +18,12 @@ from brokerage.ledger.lease import lease
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
-from brokerage.queries.held_slots import forget_tasks
+from brokerage.queries.held_slots import forget_tasks, held_slots
 from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, run_agents
 from tests.ledger.test_races import together
+from workqueues.models import Task, TaskParams
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -154,15 +155,27 @@ def test_a_setting_that_cannot_be_meant_is_refused_with_its_place(queue: Computi
 
 
 def test_every_attribute_that_may_be_limited_is_counted(queue: ComputingQueue) -> None:
-    from brokerage.queries.held_slots import held_slots
-
-    groups = jobs(1)
-    assert lease(groups, pilot(queue), uuid4(), 60.0)
-    task_queue = Job.objects.get().task_queue
-    expected = {"owner": "ada", "vo": "demo", "prod_source_label": "user", "resource_type": task_queue.resource_type}
-    counts = held_slots(SITE, [Limited(name, value) for name, value in expected.items()])
-    assert set(counts.values()) == {1}
-    assert set(expected) <= set(ATTRIBUTES)
+    said = {
+        "tags": ["GPU", "HIMEM"],
+        "jobTypes": ["Simulation"],
+        "stations": ["st1"],
+        "pilotTypes": ["private"],
+        "gridCEs": ["ce1"],
+    }
+    groups = jobs(2)
+    task = Task.objects.get()
+    TaskParams.objects.filter(task=task).update(task_params={**task.params.task_params, **said, "setup": "LHCb-Production"})
+    Task.objects.update(working_group="higgs", gshare="Express", architecture="x86_64-centos7-gcc8-opt")
+    for _ in range(2):
+        assert lease(groups, pilot(queue), uuid4(), 60.0)
+    expected = {
+        *(("owner", "ada"), ("owner_group", "higgs"), ("vo", "demo"), ("setup", "LHCb-Production"), ("job_types", "Simulation")),
+        *(("tags", "GPU"), ("tags", "HIMEM"), ("stations", "st1"), ("pilot_types", "private"), ("grid_ces", "ce1")),
+        *(("platforms", "x86_64-centos7-gcc8-opt"), ("prod_source_label", "user"), ("gshare", "Express")),
+    }
+    counts = held_slots(SITE, [Limited(*each) for each in expected])
+    assert {each: counts[Limited(*each)] for each in expected} == dict.fromkeys(expected, 2)
+    assert {attribute for attribute, _ in expected} == set(ATTRIBUTES)
 
 
 def test_processes_that_match_at_once_never_pass_a_limit_and_reach_it(queue: ComputingQueue) -> None:
@@ -206,6 +219,8 @@ def test_matches_of_different_values_at_once_never_wait_in_a_ring(queue: Computi
     configure("RUNNING_COUNT_PERIOD", "0s")
     configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 9000, "cms": 9000}, "owner": {"ada": 9000, "bob": 9000}}}')
     sets = [{"vo": frozenset({vo}), "owner": frozenset({owner})} for vo in ("demo", "cms") for owner in ("ada", "bob")]
+
+    assert not Limits().at(SITE), "the first look counts the jobs"
 
     def hammer(values: dict[str, frozenset[str]]) -> list[Held]:
         mine = Limits()

@@ -24,8 +24,8 @@ from broker_site.foundation.kernel.machine import NotAllowed
 from brokerage.ledger.expiry import expire_leases, kill_jobs
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Lease, lease
-from brokerage.ledger.reservation import task_queues
 from brokerage.ledger.settle import LastWord, settle_job, settle_jobs
+from brokerage.ledger.task_queues import task_queues
 from brokerage.models import ComputingQueue, Job, JobChange, JobInput, JobResult
 from brokerage.queries.invariants import check
 from brokerage.queries.jobs import live_jobs

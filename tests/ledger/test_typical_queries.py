@@ -240,7 +240,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("what a retry of a task is judged by", lambda: (figures_of(Task(id=7)), most_tries(Task(id=7))), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
     ("jobs per queue and state", job_counts, ("job_open",)),
-    ("task queues with waiting jobs", lambda: WaitingWork().of(7, "Q7", fresh=True), ("job_ready",)),
+    ("task queues with waiting jobs", lambda: WaitingWork().of(7, fresh=True), ("job_ready",)),
     ("the last decisions of a task", lambda: latest(7), ("decision_of_task",)),
     ("the parts of a job", lambda: parts_of_job(7), ("file_out_job",)),
     ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open",)),

@@ -156,7 +156,7 @@ class Details(TestCase):
         self.assertIn(f'href="/jobs/{link.new_job_id}/"', page)
         finished = Job.objects.filter(status="finished").earliest("id")
         page = self.page(f"/jobs/{finished.id}/")
-        self.assertIn(f"{finished.computing_queue.name}_DISK", page)
+        self.assertIn(f"{finished.placed_at.name}_DISK", page)
         self.assertIn("0000000a", page)
 
     def test_a_job_that_waits_says_how_long_so_far_and_one_that_runs_how_long_it_waited(self) -> None:

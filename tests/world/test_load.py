@@ -41,7 +41,7 @@ def working(**more: Any) -> Task:
 
 def send(queue: ComputingQueue) -> None:
     """A job of the queue sent to a new pilot."""
-    groups = [w.id for w in WAITING.of(queue.id, queue.name, fresh=True)]
+    groups = [w.id for w in WAITING.of(queue.id, fresh=True).rows]
     assert lease(groups, pilot(queue, str(uuid4())), uuid4(), 60) is not None
 
 

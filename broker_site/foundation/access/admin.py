@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from broker_site.foundation.access.authentication import authenticate
-from broker_site.foundation.access.credentials import issue_enrolment, issue_user_token, place_faults, revoke
+from broker_site.foundation.access.credentials import enrolment_faults, issue_enrolment, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, AuditSeal, Credential, Role, User
 from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin, ReadOnlyAdmin
@@ -53,16 +53,18 @@ class CredentialForm(forms.ModelForm):
 
     class Meta:
         model = Credential
-        fields = ["kind", "user", "vo", "roles", "site", "queue", "days", "note"]
+        fields = ["kind", "user", "vo", "roles", "site", "queues", "pilot_kind", "owner", "owner_group", "days", "note"]
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or self.cleaned_data
         if data.get("kind") == "user" and not data.get("user"):
             self.add_error("user", "A user token needs a user.")
-        if data.get("kind") == "enrolment" and not data.get("queue"):
-            self.add_error("queue", "An enrolment secret needs a computing queue.")
+        if data.get("kind") == "enrolment" and not data.get("queues"):
+            self.add_error("queues", "An enrolment secret needs a computing queue.")
         elif data.get("kind") == "enrolment":
-            for field, message in place_faults(data["queue"], data.get("site", "")).items():
+            given = {field: data.get(field) or "" for field in ("site", "owner", "owner_group")}
+            private = data.get("pilot_kind") == Credential.PilotKind.PRIVATE
+            for field, message in enrolment_faults(data["queues"], **given, private=private).items():
                 self.add_error(field, message)
         return data
 
@@ -72,10 +74,13 @@ class CredentialAdmin(admin.ModelAdmin):
     """Credentials: made here (the secret is shown once), revoked here, never changed or deleted."""
 
     form = CredentialForm
-    list_display = ["prefix", "kind", "user", "vo", "queue", "subject", "created", "expires_at", "revoked_at", "last_used"]
-    list_filter = ["kind", "vo", ("revoked_at", admin.EmptyFieldListFilter)]
+    list_display = [
+        *("prefix", "kind", "user", "vo", "queues", "pilot_kind", "owner", "subject"),
+        *("created", "expires_at", "revoked_at", "last_used"),
+    ]
+    list_filter = ["kind", "vo", "pilot_kind", ("revoked_at", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
-    search_fields = ["prefix", "user__username", "queue", "subject"]
+    search_fields = ["prefix", "user__username", "queues", "owner", "subject"]
     autocomplete_fields = ["user"]
     actions = ["revoke_selected"]
     show_full_result_count = False
@@ -110,7 +115,8 @@ class CredentialAdmin(admin.ModelAdmin):
         if data["kind"] == "user":
             issued = issue_user_token(roles=data["roles"], **common)
         else:
-            issued = issue_enrolment(data["queue"], site=data["site"], **common)
+            given = {field: data[field] for field in ("site", "owner", "owner_group")}
+            issued = issue_enrolment(*data["queues"], **given, **common)
         obj.__dict__.update(issued.credential.__dict__)
         request.issued_text = issued.text  # type: ignore[attr-defined]
 

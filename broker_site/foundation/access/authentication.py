@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import cast
@@ -46,7 +46,10 @@ class _StoredCredential:
     user_id: int | None
     vo: str
     site: str
-    queue: str
+    queues: tuple[str, ...]
+    pilot_kind: str
+    owner: str
+    owner_group: str
     subject: UUID | None
     roles: frozenset[str] | None
     expires_at: datetime | None
@@ -202,14 +205,22 @@ def _worker(verified: _StoredCredential) -> Principal:
     pilot = verified.kind == Credential.Kind.PILOT
     return Principal(
         "pilot" if pilot else "enrolment",
-        f"pilot {verified.subject}" if pilot else f"enrolment of {verified.queue}",
+        f"pilot {verified.subject}" if pilot else f"enrolment of {_some(verified.queues)}",
         site=verified.site,
-        queue=verified.queue,
+        queues=verified.queues,
         vo=verified.vo,
+        pilot_kind=verified.pilot_kind,
+        owner=verified.owner,
+        owner_group=verified.owner_group,
         subject=verified.subject,
         credential=verified.id,
         prefix=verified.prefix,
     )
+
+
+def _some(queues: Sequence[str]) -> str:
+    """The first of the queues, and how many there are beside it: a name has an end."""
+    return f"{queues[0]} and {len(queues) - 1} more" if len(queues) > 1 else "".join(queues)
 
 
 def roles_of(user_name: str, vo: str) -> frozenset[str]:
@@ -255,7 +266,10 @@ def _verify(text: str) -> _StoredCredential:
         user_id=row.user_id,
         vo=row.vo,
         site=row.site,
-        queue=row.queue,
+        queues=tuple(row.queues),
+        pilot_kind=row.pilot_kind,
+        owner=row.owner,
+        owner_group=row.owner_group,
         subject=row.subject,
         roles=frozenset(row.claims["roles"]) if row.claims.get("roles") is not None else None,
         expires_at=row.expires_at,

@@ -6,7 +6,7 @@ The text of a secret exists only in what `issue_*` returns. Not here: reading cr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -27,7 +27,11 @@ PILOT_SECONDS = 86_400.0
 """Longest life of a pilot token."""
 
 
-PlaceCheck = Callable[[str, str], Mapping[str, str]]
+MOST_QUEUES = 100
+"""Computing queues of one enrolment secret."""
+LONGEST_GROUP = 64
+"""Characters of the name of a working group."""
+PlaceCheck = Callable[[Sequence[str], str], Mapping[str, str]]
 _place_checks: list[PlaceCheck] = []
 
 
@@ -36,9 +40,25 @@ def check_places_with(check: PlaceCheck) -> None:
     _place_checks[:] = [check]
 
 
-def place_faults(queue: str, site: str) -> Mapping[str, str]:
-    """What is wrong with an enrolment for this computing queue at this site (empty: any), by `queue` or `site`."""
-    return _place_checks[0](queue, site) if _place_checks else {}
+def enrolment_faults(
+    queues: Sequence[str], site: str, owner: str = "", owner_group: str = "", *, private: bool
+) -> dict[str, str]:
+    """What is wrong with an enrolment for these computing queues at this site (empty: any), by field: `queues`, `site`, `owner`
+    or `owner_group`.
+    """
+    faults = dict(_place_checks[0](queues, site)) if _place_checks else {}
+    if len(queues) > MOST_QUEUES:
+        faults = {"queues": f"at most {MOST_QUEUES} computing queues, found {len(queues)}"}
+    if private and not owner:
+        faults["owner"] = "a private enrolment needs the owner whose work its pilots do"
+    elif private and not User.objects.filter(username=owner, is_active=True).exists():
+        faults["owner"] = f"there is no active user {owner}"
+    elif not private:
+        words = "only a private enrolment has an owner, and a group"
+        faults |= {field: words for field, given in (("owner", owner), ("owner_group", owner_group)) if given}
+    if (size := len(owner_group)) > LONGEST_GROUP:
+        faults["owner_group"] = f"at most {LONGEST_GROUP} characters, found {size}"
+    return faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +83,9 @@ def issue_user_token(
 
 @transaction.atomic
 def issue_enrolment(
-    queue: str,
-    *,
+    *queues: str,
+    owner: str = "",
+    owner_group: str = "",
     site: str = "",
     vo: str = "",
     user: User | None = None,
@@ -72,15 +93,22 @@ def issue_enrolment(
     note: str = "",
     by: Principal = SYSTEM,
 ) -> IssuedCredential:
-    """A secret with which pilots of this computing queue enrol; with `user` it stands on that user's role of operator."""
-    row = Credential(kind=Credential.Kind.ENROLMENT, queue=queue, site=site, vo=vo, user=user, note=note)
+    """A secret with which pilots of these computing queues enrol; with `user` it stands on that user's role of operator.
+
+    With `owner` they are private pilots: they do the work of this user only, in this working group (empty: in any).
+    """
+    kind = Credential.PilotKind.PRIVATE if owner else Credential.PilotKind.GENERIC
+    row = Credential(kind=Credential.Kind.ENROLMENT, queues=list(dict.fromkeys(queues)), site=site, vo=vo, user=user, note=note)
+    row.pilot_kind, row.owner, row.owner_group = kind, owner, owner_group
     return _issue(row, seconds, by)
 
 
 @transaction.atomic
-def issue_pilot_token(enrolment: Principal, pilot_id: UUID, seconds: float = PILOT_SECONDS) -> IssuedCredential:
-    """A token for one pilot of the enrolment's queue, for at most PILOT_SECONDS. Refused(401) if the enrolment was revoked
-    meanwhile.
+def issue_pilot_token(
+    enrolment: Principal, pilot_id: UUID, seconds: float = PILOT_SECONDS, *, queue: str = ""
+) -> IssuedCredential:
+    """A token for one pilot at one queue of the enrolment (may be left out where that has but one), for at most PILOT_SECONDS.
+    Refused(401) if the enrolment was revoked meanwhile. ValueError: the queue is not one of the enrolment's.
 
     The enrolment's row is locked until the commit, so that a revocation meets every pilot or refuses it. Its audit row is that
     of the call that enrols, which the caller writes or leaves to the middleware.
@@ -88,13 +116,18 @@ def issue_pilot_token(enrolment: Principal, pilot_id: UUID, seconds: float = PIL
     parent = Credential.objects.select_for_update().filter(pk=enrolment.credential or 0, revoked_at__isnull=True).first()
     if parent is None:
         raise not_authenticated("The enrolment secret was revoked.")
+    if (at := queue or enrolment.queue) not in parent.queues:
+        raise ValueError(f"the enrolment is for {', '.join(parent.queues)}, not for {at or 'no queue'}")
     row = Credential(
         kind=Credential.Kind.PILOT,
         parent=parent,
         user=parent.user,
         vo=parent.vo,
         site=parent.site,
-        queue=parent.queue,
+        queues=[at],
+        pilot_kind=parent.pilot_kind,
+        owner=parent.owner,
+        owner_group=parent.owner_group,
         subject=pilot_id,
     )
     return _store(row, min(seconds, PILOT_SECONDS))
@@ -162,7 +195,9 @@ def forget_expired(days: float = 30) -> int:
 
 def _issue(row: Credential, seconds: float | None, by: Principal) -> IssuedCredential:
     issued = _store(row, seconds)
-    after = {"kind": row.kind, "queue": row.queue, "user": row.user.username if row.user else "", "limit": row.claims}
+    after = {"kind": row.kind, "queues": row.queues, "user": row.user.username if row.user else "", "limit": row.claims}
+    if row.owner:
+        after |= {"pilot_kind": row.pilot_kind, "owner": row.owner, "owner_group": row.owner_group}
     audit("credential.create", by, _named(row), vo=row.vo, after=after)
     return issued
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import Q
@@ -37,15 +38,22 @@ class Role(models.Model):
 class Credential(models.Model):
     """A secret that somebody holds; we keep its SHA-256 only.
 
-    Kinds: `user` (stands on its user's roles), `enrolment` (lets a queue's pilots enrol), `pilot` (lets one pilot ask for jobs;
-    made from an enrolment, its `parent`). Revoking an enrolment revokes its pilots; an expired one only enrols nobody any more,
-    which is how a secret is rotated without losing pilots. Job tokens are signed and have no row.
+    Kinds: `user` (stands on its user's roles), `enrolment` (lets the pilots of its queues enrol), `pilot` (lets one pilot ask for
+    jobs at one queue; made from an enrolment, its `parent`, whose pilot kind, owner and group it has). Revoking an enrolment
+    revokes its pilots; an expired one only enrols nobody any more, which is how a secret is rotated without losing pilots. Job
+    tokens are signed and have no row.
     """
 
     class Kind(models.TextChoices):
         USER = "user"
         ENROLMENT = "enrolment"
         PILOT = "pilot"
+
+    class PilotKind(models.TextChoices):
+        """Whose work pilots do: that of everybody, or of one owner (decision H4)."""
+
+        GENERIC = "generic"
+        PRIVATE = "private"
 
     kind = models.CharField(max_length=10, choices=Kind.choices)
     prefix = models.CharField(max_length=16, help_text="The first characters of the secret, to name it by.")
@@ -63,7 +71,27 @@ class Credential(models.Model):
         "VO", max_length=64, blank=True, validators=[_plain_name], help_text="Limited to this VO; empty: no limit."
     )
     site = models.CharField(max_length=128, blank=True)
-    queue = models.CharField(max_length=128, blank=True, help_text="The computing queue whose pilots enrol or ask with it.")
+    queues = ArrayField(
+        models.CharField(max_length=128),
+        default=list,
+        db_default=[],
+        blank=True,
+        help_text="The computing queues, of one site, whose pilots enrol with it, separated by commas; of a pilot its own.",
+    )
+    pilot_kind = models.CharField(
+        max_length=8,
+        choices=PilotKind.choices,
+        default=PilotKind.GENERIC,
+        db_default=PilotKind.GENERIC,
+        help_text="Of an enrolment secret: generic pilots do the work of everybody in the VO, private ones that of an owner.",
+    )
+    owner = models.CharField(max_length=150, blank=True, db_default="", help_text="Whose work private pilots do: a user name.")
+    owner_group = models.CharField(
+        max_length=64,
+        blank=True,
+        db_default="",
+        help_text="The working group in which private pilots do it, and where that shares its jobs all its work; empty: in any.",
+    )
     subject = models.UUIDField(null=True, blank=True, help_text="The pilot.")
     claims = models.JSONField(
         default=dict, blank=True, help_text='Further limits: {"roles": ["submitter"]} leaves only these roles.'
@@ -79,7 +107,13 @@ class Credential(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(condition=~Q(kind="user") | Q(user__isnull=False), name="access_credential_user_has_user"),
-            models.CheckConstraint(condition=~Q(kind="enrolment") | ~Q(queue=""), name="access_credential_enrolment_has_queue"),
+            models.CheckConstraint(condition=~Q(kind="enrolment") | ~Q(queues=[]), name="access_credential_enrolment_has_queue"),
+            models.CheckConstraint(condition=~Q(kind="pilot") | Q(queues__len=1), name="access_credential_pilot_has_one_queue"),
+            models.CheckConstraint(
+                condition=Q(pilot_kind="generic", owner="", owner_group="") | Q(pilot_kind="private") & ~Q(owner=""),
+                name="access_credential_owner_of_private",
+                violation_error_message="Private pilots have an owner, generic ones neither owner nor group.",
+            ),
             models.CheckConstraint(
                 condition=~Q(kind="pilot") | Q(subject__isnull=False, parent__isnull=False, expires_at__isnull=False),
                 name="access_credential_pilot_has_all",

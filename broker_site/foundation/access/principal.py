@@ -37,8 +37,9 @@ class JobClaim:
 class Principal:
     """An authenticated caller, or nobody (`ANONYMOUS`).
 
-    `roles` maps a VO to the roles held there, read from the database for this very request. `site`, `queue` and `vo` bind an
-    enrolment secret or a pilot to its place; an empty `vo` there means any. `subject` is the pilot's id. `credential` and
+    `roles` maps a VO to the roles held there, read from the database for this very request. `site`, `queues` and `vo` bind an
+    enrolment secret or a pilot to its place; an empty `vo` there means any. Their `pilot_kind` is generic or private; a private
+    pilot does the work of `owner` in `owner_group` only (empty: in any group). `subject` is the pilot's id. `credential` and
     `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may be displayed. `limited`: that
     of a user has less than the user: one VO, or some roles.
     """
@@ -49,13 +50,26 @@ class Principal:
     superuser: bool = False
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
     site: str = ""
-    queue: str = ""
+    queues: tuple[str, ...] = ()
     vo: str = ""
+    pilot_kind: str = ""
+    owner: str = ""
+    owner_group: str = ""
     subject: UUID | None = None
     credential: int | None = None
     prefix: str = ""
     job: JobClaim | None = None
     limited: bool = False
+
+    @property
+    def queue(self) -> str:
+        """The computing queue where there is but one, as of each pilot; else empty."""
+        return self.queues[0] if len(self.queues) == 1 else ""
+
+    @property
+    def private(self) -> bool:
+        """Whether it is bound to the work of one owner."""
+        return self.pilot_kind == "private"
 
     @property
     def key(self) -> str:

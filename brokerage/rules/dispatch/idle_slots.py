@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from brokerage.rules.dispatch.matching import Requirement, Resource, WaitingQueue, fitting
+from brokerage.rules.dispatch.requirement import Requirement, Resource, fits
 
 LONG_S = 10.0
 """A slot that idles beside eligible work for longer needs a reason."""
@@ -38,11 +38,11 @@ def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | 
     beside: list[Work | None] = [None] * len(slots)
     left = [one.n for one in work]
     for held in (False, True):
-        at_queue: dict[str, list[WaitingQueue]] = defaultdict(list)
+        at_queue: dict[str, list[tuple[int, Requirement]]] = defaultdict(list)
         for i, one in enumerate(work):
             if one.held == held:
                 for requirement in one.requirements:
-                    at_queue[requirement.queue].append(WaitingQueue(i, requirement, 0))
+                    at_queue[requirement.queue].append((i, requirement))
         for place, slot in enumerate(slots):
             index = _first(at_queue[slot.queue], slot, left) if beside[place] is None else None
             if index is not None:
@@ -51,6 +51,6 @@ def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | 
     return beside
 
 
-def _first(waiting: Sequence[WaitingQueue], slot: Resource, left: Sequence[int]) -> int | None:
+def _first(waiting: Sequence[tuple[int, Requirement]], slot: Resource, left: Sequence[int]) -> int | None:
     """The first work that fits the slot and is not taken by other slots."""
-    return next((one.id for one in fitting(waiting, slot) if left[one.id] > 0), None)
+    return next((i for i, need in waiting if left[i] > 0 and fits(need, slot)), None)

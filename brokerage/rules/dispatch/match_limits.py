@@ -14,8 +14,15 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
 
-ATTRIBUTES = ("owner", "owner_group", "vo", "prod_source_label", "gshare", "resource_type")
-"""Attributes of a task queue that may be limited."""
+OF_REQUIREMENT = (
+    "owner",
+    "owner_group",
+    "vo",
+    "setup",
+    *("job_types", "tags", "platforms", "stations", "pilot_types", "grid_ces"),
+)
+ATTRIBUTES = (*OF_REQUIREMENT, "prod_source_label", "gshare")
+"""Attributes of a task queue that may be limited: those of its requirement, and others."""
 
 CES = "CEs"
 """Stands among the attributes of a site, and holds the limits of its computing elements by their names."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar
+from dataclasses import dataclass, field, fields
+from itertools import islice
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, Strict
 
-from broker_site.foundation.outside_data import Whole, fault, read, read_leaving_out
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
 T = TypeVar("T")
 MOST_JOBS = 100
 """Jobs in one request."""
+LONGEST_NAME = 64
+"""Characters of a name that jobs are matched by: a tag, a platform, a site."""
+MOST_UNKNOWN = 20
+"""So many unknown fields of an ask are told by name."""
 
 
 def _request(value: object) -> UUID:
@@ -30,7 +36,28 @@ def _lease(value: object) -> tuple[int, int]:
     raise fault("type", "must be [job id, epoch]")
 
 
+def _names(value: object) -> frozenset[str]:
+    """A text, or a list of texts, as a set: blanks are dropped, order and repetitions do not count."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise fault("type", "must be a text or a list of texts")
+    if len(given) > MOST_ENTRIES:
+        raise fault("length", f"has {len(given)} entries, at most {MOST_ENTRIES}")
+    names = frozenset(filter(None, map(str.strip, given)))
+    if names and len(longest := max(names, key=len)) > LONGEST_NAME:
+        raise fault("length", f"{longest[:20]}... has {len(longest)} characters, at most {LONGEST_NAME}")
+    return names
+
+
 Amount = Annotated[Whole, Field(ge=0, le=LARGEST)]
+Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(str.strip)]
+OneName = Annotated[str, Field(max_length=LONGEST_NAME)]
+Names = Annotated[
+    frozenset[str],
+    BeforeValidator(_names, json_schema_input_type=OneName | Annotated[list[OneName], Field(max_length=MOST_ENTRIES)]),
+]
+Yes = Annotated[bool, Strict()]
+NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +85,55 @@ class JobRequest(Offer):
     """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
 
     `wait_s`: how long the pilot will wait for the answer, if there is no job yet; `last`: it leaves if there is none by then.
+    `explain`: the answer to an ask in vain has a body that says why. What jobs are matched by beside the sizes: `read_ask`.
     """
 
     request: Annotated[UUID, BeforeValidator(_request)]
     wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
     last: bool = False
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceAttributes:
+    """What an ask says of its resource beside the sizes; all may be left out. Source: seed 002; facts on matching a3.
+
+    `cpu_time_s`: CPU seconds that are left, None = not told. `owner`, `owner_group`: the only ones whose jobs it wants, within
+    what its credential allows. `required_tags`, of `tags`: what a job must, `banned_*`: what it must not name.
+    """
+
+    site: Name = ""
+    cpu_time_s: Amount | None = None
+    grid_ce: Names = NONE
+    platform: Names = NONE
+    pilot_type: Names = NONE
+    job_type: Names = NONE
+    tags: Names = NONE
+    required_tags: Names = NONE
+    banned_sites: Names = NONE
+    banned_grid_ces: Names = NONE
+    banned_platforms: Names = NONE
+    banned_job_types: Names = NONE
+    banned_tags: Names = NONE
+    setup: Name = ""
+    owner: Names = NONE
+    owner_group: Names = NONE
+    whole_node: Yes = False
+
+
+NOT_DESCRIBED: Final = ResourceAttributes()
+"""Of an ask that tells its sizes only; it is this very object."""
+_ASK = frozenset(f.name for f in fields(JobRequest))
+_ATTRIBUTES = frozenset(f.name for f in fields(ResourceAttributes))
+
+
+class FullAsk(NamedTuple):
+    """An ask with the attributes of its resource, and the names of its fields that we do not know: 20 at most."""
+
+    request: JobRequest
+    resource: ResourceAttributes = NOT_DESCRIBED
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +164,33 @@ def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
     return read(kind, _visible_fields(body))
 
 
+def read_ask(body: Mapping[str, Any]) -> FullAsk:
+    """An ask for jobs with all that it says of its resource. Raises OutsideDataError with the faults of both.
+
+    Most asks tell sizes only: these are read as if there were nothing else.
+    """
+    said = _visible_fields(body)
+    if said.keys() <= _ASK:
+        return FullAsk(read(JobRequest, said))
+    faults: list[Problem] = []
+    request = _read_part(JobRequest, said, faults)
+    resource = _read_part(ResourceAttributes, {name: said[name] for name in said.keys() & _ATTRIBUTES}, faults)
+    if resource and (missing := sorted(resource.required_tags - resource.tags)):
+        faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
+    if request is None or resource is None or faults:
+        raise OutsideDataError(faults)
+    unknown = (name for name in said if name not in _ASK and name not in _ATTRIBUTES)
+    return FullAsk(request, resource, tuple(_visible(name[:LONGEST_NAME]) for name in islice(unknown, MOST_UNKNOWN)))
+
+
+def _read_part(kind: type[T], said: Mapping[str, Any], faults: list[Problem]) -> T | None:
+    try:
+        return read(kind, said)
+    except OutsideDataError as error:
+        faults.extend(error.problems)
+        return None
+
+
 def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
     """A final report, and what was left out of it, since it breaks a rule: that never keeps a job from its end.
 
@@ -103,9 +200,12 @@ def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
     return report, [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
 
 
+_AS_THEY_ARE = frozenset({int, float, bool})
+
+
 def _visible_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
-    return {name: _visible(value) for name, value in body.items() if value is not None}
+    return {name: value if type(value) in _AS_THEY_ARE else _visible(value) for name, value in body.items() if value is not None}
 
 
 def _visible(value: Any) -> Any:

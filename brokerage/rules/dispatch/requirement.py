@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NONE: frozenset[str] = frozenset()
 Hits = Mapping[str, frozenset[str]]
@@ -98,8 +98,8 @@ class Misfit(NamedTuple):
 
 def _enough(name: str) -> Callable[[Requirement, Resource], bool]:
     def condition(need: Requirement, has: Resource) -> bool:
-        offered: int = getattr(has, name)
-        return not offered or getattr(need, name) <= offered
+        needed, offered = getattr(need, name), getattr(has, name)
+        return not needed or not offered or needed <= offered
 
     return condition
 
@@ -169,6 +169,17 @@ def fits_but_for_amounts(need: Requirement, has: Resource) -> bool:
     return all(condition(need, has) for condition in TEXT_CONDITIONS)
 
 
+def without_amounts(resource: Resource) -> Resource:
+    """The resource as if nobody knew its amounts."""
+    return resource._replace(cores=0, memory_mb=0, disk_mb=0, walltime_s=0, cpu_time_s=0)
+
+
+def with_sets(need: Requirement, sets: Mapping[str, Iterable[str]]) -> Requirement:
+    """The requirement with these attributes of several values."""
+    values: dict[str, Any] = {name: frozenset(some) for name, some in sets.items()}
+    return need._replace(**values)
+
+
 def misfits(need: Requirement, has: Resource) -> list[Misfit]:
     """Why the resource does not suit the requirement, in the order of the conditions; empty where it does."""
     return [_misfit(name, need, has) for name, condition in CONDITIONS.items() if not condition(need, has)]
@@ -190,6 +201,11 @@ def values_of(need: Requirement, attribute: str) -> frozenset[str]:
     if isinstance(value, frozenset):
         return value
     return frozenset([value]) if isinstance(value, str) and value else NONE
+
+
+def placed(need: Requirement, queues: Iterable[str]) -> list[Requirement]:
+    """The requirement at each of these queues to which its jobs may go."""
+    return [need] if need.queue else [need._replace(queue=queue, queues=NONE) for queue in queues if queue in need.queues]
 
 
 def closest(needs: Iterable[Requirement], has: Resource) -> tuple[Requirement, list[Misfit]] | None:
@@ -218,6 +234,8 @@ def _misfit(name: str, need: Requirement, has: Resource) -> Misfit:
         )
     if name == "queue":
         return Misfit(name, need.queue or _text(need.queues), has.queue)
+    if name in AMOUNTS:
+        return Misfit(name, str(getattr(need, name)), str(max(0, getattr(has, name))))
     return Misfit(name, _text(getattr(need, name)), _text(getattr(has, name)))
 
 

@@ -1,12 +1,15 @@
 """The description of a resource as it is matched: `any` and what is left out settled, processors told as tags.
 
+Beside it what jobs list, settled by the same rules.
+
 Source: seed 002; facts on matching a3, a4; decision H1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
 
@@ -15,6 +18,9 @@ NO_TIME = -1
 
 MOST_PROCESSORS = 1024
 """Processors that are told as tags, one for each number up to theirs."""
+
+ONE_IS_ENOUGH = frozenset({"sites", "grid_ces", "platforms", "pilot_types", "job_types"})
+"""Sets of a requirement of which a resource must name one."""
 
 
 class InvalidResource(ValueError):
@@ -35,10 +41,22 @@ def is_any(values: Iterable[str]) -> bool:
     return any("".join(filter(str.isalnum, value)).lower() == "any" for value in values)
 
 
+def listed(attribute: str, values: Iterable[str]) -> frozenset[str]:
+    """What a job lists under a set of its requirement; `any` where one value is enough is the same as no list."""
+    given = names(values)
+    return NONE if attribute in ONE_IS_ENOUGH and is_any(given) else given
+
+
 def accepted(values: Collection[str]) -> frozenset[str] | None:
     """Values of which a task queue must list one, if it lists any: none given, or `any`, sets no condition."""
     given = names(values)
     return None if not given or is_any(given) else given
+
+
+def named(values: Collection[str]) -> frozenset[str]:
+    """Values that a resource bans, or wants to see in a task queue: none where `any` is among them."""
+    given = names(values)
+    return NONE if is_any(given) else given
 
 
 def demanded(values: Collection[str]) -> frozenset[str] | None:
@@ -90,8 +108,10 @@ def described(pilot: Description) -> Resource:
         raise InvalidResource("cpu_time_s", "a resource must say how much CPU time it has left")
     if pilot.cpu_time_s < 0:
         raise InvalidResource("cpu_time_s", f"the CPU time is negative: {pilot.cpu_time_s}")
-    given, required = names(pilot.tags), names(pilot.required_tags)
-    if missing := sorted(required - given):
+    given = names(pilot.tags)
+    tags = given | processor_tags(pilot.processors, whole_node=pilot.whole_node)
+    required = named(pilot.required_tags)
+    if missing := sorted(required - tags):
         raise InvalidResource("required_tags", f"required tags must be among the tags: {', '.join(missing)}")
     return Resource(
         queue=pilot.queue,
@@ -110,14 +130,14 @@ def described(pilot: Description) -> Resource:
         platforms=(demanded if pilot.strict_platform else accepted)(pilot.platforms),
         pilot_types=demanded(pilot.pilot_types),
         job_types=accepted(pilot.job_types),
-        tags=None if is_any(given) else given | processor_tags(pilot.processors, whole_node=pilot.whole_node),
+        tags=None if is_any(given) else tags,
         stations=names(pilot.stations),
         required_tags=required,
-        banned_sites=names(pilot.banned_sites),
-        banned_grid_ces=names(pilot.banned_grid_ces),
-        banned_platforms=names(pilot.banned_platforms),
-        banned_job_types=names(pilot.banned_job_types),
-        banned_tags=names(pilot.banned_tags),
+        banned_sites=named(pilot.banned_sites),
+        banned_grid_ces=named(pilot.banned_grid_ces),
+        banned_platforms=named(pilot.banned_platforms),
+        banned_job_types=named(pilot.banned_job_types),
+        banned_tags=named(pilot.banned_tags),
     )
 
 
@@ -127,3 +147,25 @@ def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[st
     if processors > 1:
         tags.add("MultiProcessor")
     return frozenset(tags | ({"WholeNode"} if whole_node else set()))
+
+
+def stored(resource: Resource) -> dict[str, object]:
+    """What a resource says beside its queue, VO and amounts, where it says more than nothing, for a column of JSON."""
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in resource._asdict().items()
+        if name not in _IN_COLUMNS and value != Resource._field_defaults[name]
+    }
+
+
+def restored(resource: Resource, said: Mapping[str, object]) -> Resource:
+    """The resource with what `stored` kept of it."""
+    known: dict[str, Any] = {
+        name: frozenset(value) if isinstance(value, list) else value
+        for name, value in said.items()
+        if name in Resource._fields and name not in _IN_COLUMNS
+    }
+    return resource._replace(**known)
+
+
+_IN_COLUMNS = frozenset({"queue", "vo", "cores", "memory_mb", "disk_mb", "walltime_s"})

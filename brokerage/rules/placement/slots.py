@@ -11,6 +11,7 @@ import numpy as np
 
 from brokerage.rules.decision.pipeline import Choice
 from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.cpu_classes import on_ladder
 from brokerage.rules.facts.needs import job_walltime_s, memory_mb, output_mb, size_mb, slot_cores, slot_power
 from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
@@ -18,7 +19,7 @@ from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
 from brokerage.rules.placement.room import UNKNOWN, QueueLoad
 
-RAM_STEP_MB, DISK_STEP_MB, WALLTIME_STEP_S = 100, 500, 600
+RAM_STEP_MB, DISK_STEP_MB = 100, 500
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
 
 LARGEST_NEED = 2_000_000_000
@@ -173,7 +174,7 @@ class SlotsAt:
             self._cores,
             self._ram,
             rounded_up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
-            rounded_up(self._walltime_s(input_bytes, n_events), WALLTIME_STEP_S, self._most_time),
+            on_ladder(min(self._walltime_s(input_bytes, n_events), LARGEST_NEED), self._most_time),
         )
 
     def _walltime_s(self, input_bytes: int, n_events: int) -> float:

@@ -11,9 +11,9 @@ from broker_site.foundation.access.principal import ANONYMOUS, ROLES, SYSTEM, Jo
 from broker_site.foundation.kernel.registry import UnknownName
 
 SUPERUSER = Principal("user", "root", superuser=True, roles={"atlas": frozenset(ROLES)})
-PILOT = Principal("pilot", "pilot 1", queue="ALPHA")
-ATLAS_PILOT = Principal("pilot", "pilot 2", queue="ALPHA", vo="atlas")
-ENROLMENT = Principal("enrolment", "enrolment of ALPHA", queue="ALPHA")
+PILOT = Principal("pilot", "pilot 1", queues=("ALPHA",))
+ATLAS_PILOT = Principal("pilot", "pilot 2", queues=("ALPHA",), vo="atlas")
+ENROLMENT = Principal("enrolment", "enrolment of ALPHA", queues=("ALPHA",))
 JOB = Principal("job", "job 7", job=JobClaim(7, 1, 0))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import brokerage.policies  # noqa: F401 - declares the policies
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.dispatch.idle_slots import Work, work_beside
-from brokerage.rules.dispatch.matching import Requirement, Resource
+from brokerage.rules.dispatch.requirement import Requirement, Resource
 from brokerage.rules.placement.passed_queues import CAPS, SHARES
 
 SLOT = Resource("ALPHA", cores=1, memory_mb=2000)

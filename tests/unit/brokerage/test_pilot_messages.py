@@ -10,7 +10,17 @@ import pytest
 
 from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.rules.dispatch.job_life import is_within, payload_times
-from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, read_message, read_report
+from brokerage.rules.dispatch.pilot_messages import (
+    NOT_DESCRIBED,
+    Heartbeat,
+    JobRequest,
+    PastLeases,
+    Registration,
+    ResourceAttributes,
+    read_ask,
+    read_message,
+    read_report,
+)
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.states import JOB
 
@@ -159,3 +169,85 @@ def test_past_leases_are_pairs_of_numbers() -> None:
     assert read_message(PastLeases, {"jobs": [[7, 1]]}).jobs == [(7, 1)]
     assert read_message(PastLeases, {}).jobs == []
     assert set(faults(PastLeases, {"jobs": [[7, 1], [7], ["7", 1], [True, 1]]})) == {"jobs[1]", "jobs[2]", "jobs[3]"}
+
+
+ASK = {"request": "0d1c0c0e-6a44-4b1c-9c0e-2f5f3f0e1a11", "cores": 2, "memory_mb": 2000}
+
+
+def ask_faults(**said: Any) -> dict[str, str]:
+    with pytest.raises(OutsideDataError) as refused:
+        read_ask(ASK | said)
+    return {p.field: p.rule for p in refused.value.problems}
+
+
+def test_an_ask_that_tells_sizes_only_says_nothing_else_of_its_resource() -> None:
+    ask = read_ask(ASK | {"wait_s": 5, "last": True, "n": 3, "site": None})
+    assert (ask.request.cores, ask.request.n, ask.request.last, ask.request.explain) == (2, 3, True, False)
+    assert ask.resource is NOT_DESCRIBED
+    assert ask.unknown == ()
+
+
+def test_an_ask_describes_its_resource_and_a_single_text_reads_as_a_list_of_one() -> None:
+    said = {
+        "site": " ALPHA ",
+        "cpu_time_s": 0,
+        "grid_ce": "ce1",
+        "platform": ["el9", "el8", "el9", " ", ""],
+        "tags": ["GPU", "MP"],
+    }
+    more = {"required_tags": "GPU", "banned_sites": ["BETA"], "owner": "ada", "owner_group": ["up"], "whole_node": True}
+    ask = read_ask(ASK | said | more | {"setup": "Production", "explain": True})
+    found = ask.resource
+    assert (found.site, found.cpu_time_s, found.setup, found.whole_node) == ("ALPHA", 0, "Production", True)
+    assert [*map(sorted, (found.grid_ce, found.platform, found.tags))] == [["ce1"], ["el8", "el9"], ["GPU", "MP"]]
+    assert [*map(sorted, (found.required_tags, found.banned_sites))] == [["GPU"], ["BETA"]]
+    assert [*map(sorted, (found.owner, found.owner_group))] == [["ada"], ["up"]]
+    assert ask.request.explain
+    assert read_ask(ASK | {"tags": []}).resource == ResourceAttributes()
+    assert read_ask(ASK | {"tags": []}).resource.cpu_time_s is None
+
+
+@pytest.mark.parametrize(
+    ("said", "field", "rule"),
+    [
+        ({"tags": [f"T{n}" for n in range(10_000)]}, "tags", "length"),
+        ({"tags": ["x" * 65]}, "tags", "length"),
+        ({"platform": "x" * 65}, "platform", "length"),
+        ({"banned_sites": {"A": 1}}, "banned_sites", "type"),
+        ({"grid_ce": ["ce", 7]}, "grid_ce", "type"),
+        ({"site": ["A", "B"]}, "site", "type"),
+        ({"site": "x" * 65}, "site", "length"),
+        ({"setup": 1}, "setup", "type"),
+        ({"cpu_time_s": -1}, "cpu_time_s", "range"),
+        ({"cpu_time_s": "a day"}, "cpu_time_s", "type"),
+        ({"whole_node": 1}, "whole_node", "type"),
+        ({"explain": "perhaps"}, "explain", "type"),
+        ({"required_tags": ["GPU"]}, "required_tags", "subset"),
+        ({"required_tags": ["GPU"], "tags": ["MP", "gpu"]}, "required_tags", "subset"),
+    ],
+)
+def test_an_ask_that_breaks_a_rule_is_told_its_field(said: dict[str, Any], field: str, rule: str) -> None:
+    assert ask_faults(**said) == {field: rule}
+
+
+def test_all_faults_of_an_ask_are_told_at_once() -> None:
+    told = ask_faults(cores=0, memory_mb=-5, cpu_time_s=-1, tags=[1], setup="x" * 65)
+    assert set(told) == {"cores", "memory_mb", "cpu_time_s", "tags", "setup"}
+
+
+def test_a_thousand_tags_are_taken() -> None:
+    assert len(read_ask(ASK | {"tags": [f"{n:064d}" for n in range(1000)]}).resource.tags) == 1000
+
+
+def test_fields_that_nobody_knows_do_not_make_an_ask_fail_and_are_named_within_bounds() -> None:
+    ask = read_ask(ASK | {"SubmitPool": "wms", "tags": ["GPU"], "y" * 100: [1]})
+    assert ask.unknown == ("SubmitPool", "y" * 64)
+    assert ask.resource.tags == {"GPU"}
+    assert read_ask(ASK | {"SubmitPool": "wms"}).unknown == ("SubmitPool",)
+    assert len(read_ask(ASK | {f"key{n}": n for n in range(500)}).unknown) == 20
+
+
+def test_what_would_steer_a_terminal_is_a_blank_in_names_and_in_unknown_fields_too() -> None:
+    ask = read_ask(ASK | {"tags": ["a\x1b[31m"], "b\u202ec": 1})
+    assert ask.resource.tags == {"a [31m"}
+    assert ask.unknown == ("b c",)

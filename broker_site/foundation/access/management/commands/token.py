@@ -11,11 +11,11 @@ from django.db import transaction
 
 from broker_site.foundation.access.credentials import (
     IssuedCredential,
+    enrolment_faults,
     ensure_user,
     forget_expired,
     issue_enrolment,
     issue_user_token,
-    place_faults,
     revoke,
 )
 from broker_site.foundation.access.models import Credential, User
@@ -34,8 +34,11 @@ class Command(BaseCommand):
         create.add_argument("--role", action="append", default=[], choices=ROLES, help="leave the token only these roles")
         create.add_argument("--grant", action="store_true", help="make the user if there is none and give it the roles first")
         enrol = verbs.add_parser("enrol", help="a secret with which the pilots of a computing queue enrol")
-        enrol.add_argument("queue")
-        enrol.add_argument("--site", default="")
+        enrol.add_argument("queues", nargs="+", metavar="queue", help="one queue, or several of one site")
+        enrol.add_argument("--site", default="", help="the site of the queues; needed where there are several")
+        enrol.add_argument("--private", action="store_true", help="its pilots do the work of one owner only")
+        enrol.add_argument("--owner", default="", help="with --private: the user whose work they do")
+        enrol.add_argument("--owner-group", default="", help="with --private: in this working group only")
         enrol.add_argument("--user", default="", help="let it stand on this user's role of operator")
         for verb in (create, enrol):
             verb.add_argument("--vo", default="", help="limit it to this VO")
@@ -78,12 +81,12 @@ class Command(BaseCommand):
         return issue_user_token(user, vo=vo, roles=roles, seconds=options["days"] * _DAY_S, note=options["note"])
 
     def _enrol(self, options: dict[str, Any]) -> IssuedCredential:
-        if faults := place_faults(options["queue"], options["site"]):
-            raise CommandError("; ".join(faults.values()))
+        queues, given = options["queues"], {name: options[name] for name in ("site", "owner", "owner_group")}
+        if faults := enrolment_faults(queues, **given, private=options["private"]):
+            raise CommandError("; ".join(f"{field}: {words}" for field, words in faults.items()))
         user = _user(options["user"]) if options["user"] else None
-        seconds = options["days"] * _DAY_S
         return issue_enrolment(
-            options["queue"], site=options["site"], vo=options["vo"], user=user, seconds=seconds, note=options["note"]
+            *queues, **given, vo=options["vo"], user=user, seconds=options["days"] * _DAY_S, note=options["note"]
         )
 
     def _revoke(self, prefix: str) -> int:

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0025_retry_rule_more_time'),
+        ('brokerage', '0026_requirement_sets'),
     ]
 
     operations = [

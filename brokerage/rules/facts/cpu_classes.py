@@ -15,6 +15,16 @@ FIRST_S = 60
 LONGEST_S = 2**31 - 1
 
 
+def classes(limits: Sequence[int] | None = None) -> tuple[int, ...]:
+    """The classes by configured upper limits; those of the document where none are given or they do not rise strictly from 0.
+
+    Source: facts on matching a1.
+    """
+    given = tuple(limits or ())
+    rising = all(low < high for low, high in zip((0, *given), given, strict=False))
+    return given if given and rising else DOCUMENT
+
+
 def cpu_class(cpu_time_s: float, limits: Sequence[int] = DOCUMENT) -> int:
     """The class that a job of this CPU time belongs to: the next limit upwards, beyond the last one the last."""
     return limits[min(bisect_left(limits, cpu_time_s), len(limits) - 1)]

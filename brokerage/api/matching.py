@@ -1,0 +1,207 @@
+"""What pilots call for a job: the verb that matches. Plain view, since every job passes here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NoReturn
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.guards import requires
+from broker_site.foundation.access.pace import Pace
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.gdpconfig.values import pick
+from broker_site.foundation.kernel.verdict import Problem
+from brokerage.api.joint_verbs import Joint, Wish, jointly
+from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message_of
+from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
+from brokerage.ledger.handing_out import hand_out, handed_out_before
+from brokerage.ledger.lease import Ask, HeldAtMost
+from brokerage.ledger.pilots import end_idling, note_vain_ask
+from brokerage.queries.job_document import LeasedJob
+from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue
+from brokerage.queries.waiting import WAITING, AskedQueue
+from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, dispatch_policy_of
+from brokerage.rules.dispatch.groups import Credential, read_groups, served, sharing_groups
+from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
+from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.resource import Description, described
+from brokerage.rules.dispatch.timeouts import lease_s
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
+from brokerage.rules.dispatch.why_nothing import Nothing
+from brokerage.rules.facts.snapshot import CORE_POWER
+
+ASKS = Joint(hand_out, key=lambda ask: ask.pilot)
+MATCHING, FINISHING = Pace(), Pace()
+"""A pilot whose job finished gets its ask back, as often as FINISHING allows: slots with very short jobs are kept busy."""
+UNKNOWN_S = 2**31 - 1
+"""CPU time of a resource of which nobody knows how much it has."""
+TRIES = ((False, False), (True, False), (True, True))
+"""How task queues are gone through: as they are known, read anew, and then without choosing among the oldest jobs."""
+
+
+@require_POST
+@requires("pilot:match")
+def match(request: HttpRequest) -> HttpResponse:
+    """A pilot asks for a job, or for several: 200 with what it gets, or 204 when nothing suits it."""
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    if (pilot_id := principal.subject) is None:
+        raise Refused(403, "No pilot", "The token names no pilot.")
+    if not asked_again(request):
+        check_pace(MATCHING, principal)
+    ask, cores = message_of(request, read_ask), PILOT_CORES.of(pilot_id)
+    queue = QUEUES.named(principal.queue)
+    if cores is not None and ask.request.cores > cores:
+        _too_many_cores(ask.request.cores, cores)
+    if cores is None or queue is None:
+        return nothing_now()
+    most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
+    match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
+    if not queue.hands_out:
+        return match.in_vain(Nothing("queue", note=f"its status is {queue.status}"), 0.0)
+    best = next(match.asks, None)
+    return match.tell([]) if best is None else jointly(request, Wish(ASKS, best, match.tell))
+
+
+class PilotMatch:
+    """One ask of a pilot, from its resource to its jobs."""
+
+    def __init__(
+        self, principal: Principal, pilot_id: UUID, queue: PilotQueue, ask: FullAsk, resource: Resource, most: HeldAtMost
+    ) -> None:
+        self.pilot_id, self.queue, self.ask, self.resource, self.most = pilot_id, queue, ask, resource, most
+        self._credential = principal.credential or 0
+        self._tried: WaitingQueue | None = None
+        self.asks = self._asks()
+
+    def _asks(self) -> Iterator[Ask]:
+        """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
+        watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
+        asked = AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
+        for fresh, any_job in TRIES:
+            for waiting, window in WAITING.offers(asked, self.resource, fresh=fresh):
+                self._tried = waiting
+                if any_job and not window.size:
+                    continue
+                lease = lease_s(waiting.label, self.queue.workflow, watcher)
+                yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, request.n or 1)
+
+    def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
+        """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
+        request = self.ask.request
+        jobs = jobs or next(filter(None, (hand_out([other])[0] for other in self.asks)), [])
+        if jobs and self._tried is not None:
+            power = self.queue.core_power or CORE_POWER
+            WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)
+        jobs = jobs or handed_out_before(self.pilot_id, request.request)
+        if not jobs:
+            seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
+            return self.in_vain(WAITING.why(self.queue.id, self.resource, closely=request.explain), seconds)
+        told = [_told(job, self._credential) for job in jobs]
+        return json_answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
+        """Nothing for the pilot, which may be answered so many seconds later."""
+        request = self.ask.request
+        again_s = seconds if request.last else seconds + gdpconfig.value("dispatch", "POLL")
+        note_vain_ask(self.pilot_id, self.queue.id, self.resource, again_s, leaves=request.last)
+        answer = nothing_now(why if request.explain else None)
+        waits = WaitingAsk(self.queue.id, seconds, self._credential, partial(end_idling, [self.pilot_id]))
+        return may_wait(answer, waits) if seconds else answer
+
+
+def _ask(match: PilotMatch, waiting: WaitingQueue, window: JobWindow, lease: float, n: int) -> Ask:
+    first = (-waiting.priority, waiting.job_id) if not window.size else (-window.priority, 0)
+    place = (match.queue.id, waiting.storage) if waiting.is_open else (0, "")
+    return Ask(waiting.id, match.pilot_id, match.ask.request.request, lease, match.most, n, first, window.size, *place)
+
+
+def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resource:
+    """What the pilot offers: what it says, within what its credential allows, and for what it leaves out its queue.
+
+    It serves the queue and site of its enrolment, wherever it says that it is.
+    """
+    request, said = ask.request, ask.resource
+    groups = sharing_groups(read_groups(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
+    serves = served(credential_of(principal), said.owner, said.owner_group, groups)
+    walltime = request.walltime_s or int(queue.maxtime)
+    return described(
+        Description(
+            queue=queue.name,
+            cpu_time_s=(walltime * request.cores or UNKNOWN_S) if said.cpu_time_s is None else said.cpu_time_s,
+            cores=request.cores,
+            memory_mb=request.memory_mb,
+            disk_mb=request.disk_mb,
+            walltime_s=request.walltime_s,
+            vo=principal.vo,
+            sites={queue.site},
+            grid_ces=said.grid_ce,
+            platforms=said.platform,
+            pilot_types=said.pilot_type,
+            job_types=said.job_type,
+            tags=said.tags,
+            required_tags=said.required_tags,
+            banned_sites=said.banned_sites,
+            banned_grid_ces=said.banned_grid_ces,
+            banned_platforms=said.banned_platforms,
+            banned_job_types=said.banned_job_types,
+            banned_tags=said.banned_tags,
+            setup=said.setup,
+            owners=serves.owners,
+            owner_groups=serves.owner_groups,
+            sharing_groups=groups,
+            processors=request.cores,
+            whole_node=said.whole_node,
+            strict_platform=gdpconfig.value("dispatch", "STRICT_PLATFORM"),
+        )
+    )
+
+
+def credential_of(principal: Principal) -> Credential:
+    """Whose work the credential of the pilot lets it do."""
+    return Credential(principal.private, principal.owner, principal.owner_group)
+
+
+def policy_of(queue: str, vo: str) -> DispatchPolicy | None:
+    """The dispatch policy for jobs of a VO at a queue, by the configuration."""
+    config = gdpconfig.component("dispatch", vo=vo)
+    return dispatch_policy_of(pick(config, "DISPATCH_POLICY_<queue>", queue=queue), config["DISPATCH_POLICY"])
+
+
+def ask_back(credential: int) -> None:
+    """A job of the pilot with this credential finished: its ask does not count."""
+    burst = gdpconfig.value("dispatch", "MATCH_BURST")
+    if not FINISHING.wait_s(credential, burst, burst):
+        MATCHING.give_back(credential)
+
+
+def check_pace(pace: Pace, principal: Principal) -> None:
+    """Refused(429) where a pilot asks more often than MATCH_RATE and MATCH_BURST allow."""
+    rate = max(gdpconfig.value("dispatch", "MATCH_RATE"), 2 / gdpconfig.value("dispatch", "POLL"))
+    pace.check(principal.credential, rate, max(2 * rate, gdpconfig.value("dispatch", "MATCH_BURST")))
+
+
+def _too_many_cores(wanted: int, most: int) -> NoReturn:
+    told = f"{wanted} cores, but the pilot registered with {most}"
+    raise Refused(422, BROKEN_RULES, told, [Problem("cores", "range", told)])
+
+
+def nothing_now(why: Nothing | None = None) -> HttpResponse:
+    """Nothing to hand out: 204, or 200 with the reason where the pilot asked for it. Whole seconds are all that Retry-After can
+    say; below one the pilot keeps the rest it was told.
+    """
+    answer = HttpResponse(status=204) if why is None else json_answer({"job": None, "nothing": why.document()})
+    if (rest := round(gdpconfig.value("dispatch", "POLL"))) >= 1:
+        answer["Retry-After"] = str(rest)
+    return answer
+
+
+def _told(job: LeasedJob, credential: int) -> dict[str, Any]:
+    """A job as the pilot is told of it, with its token."""
+    token = job_token(job.document["id"], job.epoch, job, credential)
+    return job.document | {"epoch": job.epoch, "token": token, "lease_s": job.lease_s}

@@ -1,0 +1,30 @@
+"""Keys of matching: which policy hands out jobs, and how it chooses."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from broker_site.foundation.gdpconfig.keys import Key, declare
+from broker_site.foundation.gdpconfig.table import declare_table
+from brokerage.rules.dispatch import policies
+from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES, unusable_dispatch_policy
+
+_policy = partial(Key, component="dispatch", type="str", low=1, high=100, source="decision H4", known=unusable_dispatch_policy)
+declare(
+    _policy(
+        name="DISPATCH_POLICY",
+        default=policies.Panda.name,
+        doc=f"Which waiting job a pilot gets, for the jobs of a VO: {' or '.join(DISPATCH_POLICIES)}, or the policy of a plugin; "
+        "while that cannot be loaded no jobs are handed out.",
+    )
+)
+declare(_policy(name="DISPATCH_POLICY_<queue>", default=None, doc="The same for all that pilots of one computing queue get."))
+declare_table("""
+[dispatch]
+HIGHEST_CPU_FIRST | bool | true | | seed 002
+    Under `dirac`: of the task queues that suit a pilot only those of the highest class of CPU time take part.
+PROPORTIONAL_CHOICE | bool | false | | issue Matching; facts on matching a5
+    Under `dirac`: task queues are drawn in proportion to their priorities; else by RAND() / priority, which favours large ones.
+STRICT_PLATFORM | bool | false | | decision H1
+    A pilot that names no platform gets no job that asks for one; else it gets any.
+""")

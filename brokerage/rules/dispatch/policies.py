@@ -1,0 +1,63 @@
+"""The dispatch policies that come with the broker: `panda` and `dirac` (decision H4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from heapq import merge
+from itertools import groupby
+
+from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, Turn, dispatch_policy
+from brokerage.rules.dispatch.random_choice import WINDOW, QueueChance, fresh, queues_in_turn, winning_priority_of
+from brokerage.rules.dispatch.waiting_list import Fitting, WaitingQueue
+from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
+
+
+@dispatch_policy
+class Panda(DispatchPolicy):
+    """By shares: at each node the one that used least of its target, then the highest priority, then the oldest job."""
+
+    name = "panda"
+
+    def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
+        """Units that stand equally are served together, by priority and age."""
+        units = sorted(fitting.units(), key=turn.places)
+        for _, equal in groupby(units, key=turn.places):
+            yield from merge(*map(fitting.of_unit, equal), key=lambda waiting: waiting.turn)
+
+    def cpu_class(self, cpu_time_s: int) -> int:
+        """Exactly: walltimes, of which it is made, are steps of a ladder (decision H5)."""
+        return cpu_time_s
+
+
+@dispatch_policy
+class Dirac(DispatchPolicy):
+    """At random, as seed 002 has it: the highest class of CPU time, then RAND() / priority, then the oldest jobs."""
+
+    name = "dirac"
+    by_group = True
+
+    def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
+        """The others of the highest class follow, should the first have no job; then those of the next class."""
+        waiting = {one.id: one for one in fitting}
+        chances = {id_: QueueChance(one.requirement.cpu_time_s, one.weight) for id_, one in waiting.items()}
+        in_turn = queues_in_turn(
+            chances,
+            fresh(turn.dice),
+            highest_cpu_first=bool(turn.options.get("HIGHEST_CPU_FIRST", True)),
+            proportional=bool(turn.options.get("PROPORTIONAL_CHOICE", False)),
+        )
+        yield from (waiting[id_] for id_ in in_turn)
+
+    def cpu_class(self, cpu_time_s: int) -> int:
+        """The four classes of the document."""
+        return cpu_class(cpu_time_s, DOCUMENT) if cpu_time_s > 0 else 0
+
+    def walltime_class(self, walltime_s: int) -> int:
+        """The CPU time says it."""
+        return 0
+
+    def job_window(self, waiting: WaitingQueue, turn: Turn, priorities: Callable[[int], Mapping[float, int]]) -> JobWindow:
+        """The user priority by RAND() / user priority, each job counting on its own; of its ten oldest jobs one at random."""
+        proportional = bool(turn.options.get("PROPORTIONAL_CHOICE", False))
+        winner = winning_priority_of(priorities(waiting.id), turn.dice, real=True, proportional=proportional)
+        return FIRST_JOB if winner is None else JobWindow(int(winner), WINDOW)

@@ -1,0 +1,74 @@
+"""Why a pilot got nothing, told apart: nothing waits, nothing fits and what the closest lacks, limits, the pilot itself (X1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from brokerage.rules.dispatch.requirement import Misfit, Resource, closest
+from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
+
+Reason = Literal["no_job", "no_fit", "limits", "taken", "queue", "pilot_full"]
+SENTENCES: dict[Reason, str] = {
+    "no_job": "no job waits here",
+    "no_fit": "jobs wait here, and none suits the pilot",
+    "limits": "jobs that would suit are held back by limits",
+    "taken": "the jobs that suited went to other pilots at this moment",
+    "queue": "the queue hands nothing out now",
+    "pilot_full": "the pilot holds as many jobs, or cores, as it may",
+}
+MOST_COMPARED = 500
+"""Task queues among which the closest is looked for, those with the highest priority of each share first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """An ask in vain: the reason, and for `no_fit` the closest task queue with what the pilot lacks, for `limits` which ones.
+
+    `wait_s`: after how long it may be worth asking again; 0: not known.
+    """
+
+    reason: Reason
+    task_queue: int = 0
+    lacks: Sequence[Misfit] = ()
+    limits: Sequence[str] = ()
+    wait_s: float = 0.0
+    note: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The whole in words."""
+        told = SENTENCES[self.reason]
+        if self.lacks:
+            missing = "; ".join(f"{lack.attribute}: it needs {lack.needs}, the pilot has {lack.has}" for lack in self.lacks)
+            told += f"; closest is task queue {self.task_queue}: {missing}"
+        if self.limits:
+            told += f": {'; '.join(self.limits)}"
+        return f"{told}{': ' + self.note if self.note else ''}"
+
+    def document(self) -> dict[str, Any]:
+        """As pilots and pages get it."""
+        return {
+            "reason": self.reason,
+            "text": self.sentence,
+            "task_queue": self.task_queue or None,
+            "lacks": [lack._asdict() for lack in self.lacks],
+            "limits": list(self.limits),
+            "wait_s": self.wait_s,
+        }
+
+
+def why_nothing(waiting: WaitingList, resource: Resource, held: Sequence[tuple[WaitingQueue, str]], *, closely: bool) -> Nothing:
+    """Why an ask got nothing of a list. `held`: task queues that suit and are at a limit; `closely`: with the closest."""
+    if held:
+        return Nothing("limits", held[0][0].id, limits=sorted({hit for _, hit in held}))
+    if not waiting.rows:
+        return Nothing("no_job")
+    if any(True for _ in waiting.fitting(resource)):
+        return Nothing("taken")
+    if not closely:
+        return Nothing("no_fit")
+    rows = {row.requirement: row.id for row in reversed(waiting.rows[:MOST_COMPARED])}
+    found = closest(rows, resource)
+    return Nothing("no_fit", rows[found[0]], found[1]) if found else Nothing("no_fit")

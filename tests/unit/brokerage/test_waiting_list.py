@@ -1,0 +1,159 @@
+"""What a pilot is offered of what waits at its queue, and in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
+from brokerage.rules.dispatch.policies import Dirac, Panda
+from brokerage.rules.dispatch.requirement import Requirement, Resource, fits
+from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.why_nothing import why_nothing
+
+PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
+NEED = Requirement("Q", vo="atlas")
+
+
+def ids(waiting: list[WaitingQueue], pilot: Resource = PILOT, **hits: frozenset[str]) -> list[int]:
+    return [one.id for one in WaitingList(waiting).fitting(pilot, hits)]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "fitting"),
+    [
+        (Requirement("Q", 4, 8000, 10_000, 3600, "atlas"), True),
+        (Requirement("Q", 0, 0, 0, 0, "atlas"), True),
+        (Requirement("R", 4, 8000, 10_000, 3600, "atlas"), False),
+        (Requirement("Q", 5, 8000, 10_000, 3600, "atlas"), False),
+        (Requirement("Q", 4, 8001, 10_000, 3600, "atlas"), False),
+        (Requirement("Q", 4, 8000, 10_001, 3600, "atlas"), False),
+        (Requirement("Q", 4, 8000, 10_000, 3601, "atlas"), False),
+        (Requirement("Q", 4, 8000, 10_000, 3600, "belle"), False),
+        (Requirement("", vo="atlas", queues=frozenset("QR")), True),
+        (Requirement("", vo="atlas", queues=frozenset("RS")), False),
+    ],
+)
+def test_a_job_runs_only_where_everything_it_needs_is_left(requirement: Requirement, fitting: bool) -> None:
+    assert ids([WaitingQueue(1, requirement, 500)]) == ([1] if fitting else [])
+
+
+def test_what_a_pilot_does_not_know_sets_no_condition() -> None:
+    huge = Requirement("Q", 64, 999_999, 999_999, 999_999, "belle")
+    assert ids([WaitingQueue(1, huge, 500)], Resource("Q", cores=0)) == [1]
+
+
+SIZES = st.sampled_from([0, 1, 3999, 4000, 4001, 10**9])
+VOS = st.sampled_from(["", "atlas", "belle"])
+SETS = st.frozensets(st.sampled_from(["a", "b", "c"]), max_size=2)
+NAMES = st.sampled_from(["", "a", "b"])
+needs = st.builds(
+    Requirement, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owner=NAMES, owner_group=NAMES,
+    setup=NAMES, sites=SETS, banned_sites=SETS, grid_ces=SETS, platforms=SETS, pilot_types=SETS, job_types=SETS, tags=SETS,
+)  # fmt: skip
+maybe = st.none() | SETS
+pilots = st.builds(
+    Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owners=SETS, owner_groups=SETS,
+    sharing_groups=SETS, setup=NAMES, sites=maybe, grid_ces=maybe, platforms=maybe, pilot_types=maybe, job_types=maybe, tags=maybe,
+    required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
+)  # fmt: skip
+limits = st.dictionaries(st.sampled_from(["owner", "tags", "job_types", "colour"]), SETS, max_size=2)
+
+
+@given(st.lists(needs, max_size=12), pilots, limits)
+def test_a_pilot_is_offered_just_the_work_that_suits_it(
+    requirements: list[Requirement], pilot: Resource, hits: Mapping[str, frozenset[str]]
+) -> None:
+    waiting = [WaitingQueue(i, requirement, 1) for i, requirement in enumerate(requirements)]
+    assert sorted(ids(waiting, pilot, **hits)) == [one.id for one in waiting if fits(one.requirement, pilot, hits)]
+
+
+def turn(places: Mapping[str, float], seed: int = 1) -> Turn:
+    return Turn(lambda unit: places.get(unit.gshare, 1.0), Random(seed), {})
+
+
+def order(waiting: list[WaitingQueue], policy: DispatchPolicy, places: Mapping[str, float]) -> list[int]:
+    fitting = WaitingList(waiting).fitting(PILOT)
+    return [one.id for one, _ in dispatch_order(fitting, lambda vo: policy, turn(places))]
+
+
+def test_the_share_comes_first_then_the_priority_then_the_oldest() -> None:
+    first, later = Unit("atlas", "first"), Unit("atlas", "later")
+    waiting = [
+        WaitingQueue(1, NEED, 500, 72, later),
+        WaitingQueue(2, NEED, 400, 74, first),
+        WaitingQueue(3, NEED, 900, 73, later),
+        WaitingQueue(4, NEED, 500, 71, later),
+    ]
+    assert order(waiting, Panda(), {"first": 0.0, "later": 0.5}) == [2, 3, 4, 1]
+
+
+def test_shares_that_stand_equally_are_served_by_priority_and_age_together() -> None:
+    one, other = Unit("atlas", "one"), Unit("atlas", "other")
+    waiting = [
+        WaitingQueue(1, NEED, 500, 5, one),
+        WaitingQueue(2, NEED, 700, 9, other),
+        WaitingQueue(3, NEED, 500, 4, other),
+        WaitingQueue(4, NEED, 600, 8, one),
+    ]
+    assert order(waiting, Panda(), {"one": 0.5, "other": 0.5}) == [2, 4, 3, 1]
+
+
+def test_a_task_queue_without_a_job_is_offered_once() -> None:
+    waiting = WaitingList([WaitingQueue(1, NEED, 500), WaitingQueue(2, NEED, 400)])
+    first = next(iter(waiting.fitting(PILOT)))
+    waiting.drained(first)
+    assert [one.id for one in waiting.fitting(PILOT)] == [2]
+
+
+def test_under_dirac_the_highest_class_of_cpu_time_comes_first_and_the_others_after_it() -> None:
+    waiting = [
+        WaitingQueue(1, NEED._replace(cpu_time_s=500), 1, weight=1000.0),
+        WaitingQueue(2, NEED._replace(cpu_time_s=5000), 1, weight=1.0),
+        WaitingQueue(3, NEED._replace(cpu_time_s=5000), 1, weight=1.0),
+    ]
+    orders = {tuple(order_of(waiting, seed)) for seed in range(30)}
+    assert orders == {(2, 3, 1), (3, 2, 1)}
+
+
+def order_of(waiting: list[WaitingQueue], seed: int) -> list[int]:
+    fitting = WaitingList(waiting).fitting(PILOT)
+    return [one.id for one, _ in dispatch_order(fitting, lambda vo: Dirac(), turn({}, seed))]
+
+
+def test_under_dirac_one_of_the_ten_oldest_of_a_user_priority_is_taken() -> None:
+    waiting = WaitingQueue(1, NEED, 9)
+    windows = {Dirac().job_window(waiting, turn({}, seed), lambda id_: {1: 20, 9: 20}) for seed in range(60)}
+    assert {(window.priority, window.size) for window in windows} == {(1, 10), (9, 10)}
+    assert Dirac().job_window(waiting, turn({}), lambda id_: {}) == FIRST_JOB
+
+
+def test_policies_of_several_vos_take_turns_and_a_vo_without_policy_waits() -> None:
+    waiting = [
+        WaitingQueue(1, NEED, 1, unit=Unit("atlas")),
+        WaitingQueue(2, NEED._replace(vo="belle"), 1, unit=Unit("belle")),
+        WaitingQueue(3, NEED._replace(vo="cms"), 1, unit=Unit("cms")),
+    ]
+    policies: Mapping[str, DispatchPolicy] = {"atlas": Panda(), "belle": Dirac()}
+    fitting = WaitingList(waiting).fitting(PILOT._replace(vo=""))
+    orders = {tuple(one.id for one, _ in dispatch_order(fitting, policies.get, turn({}, seed))) for seed in range(20)}
+    assert orders == {(1, 2), (2, 1)}
+
+
+def test_a_pilot_that_gets_nothing_is_told_what_the_closest_work_needs() -> None:
+    gpu = Requirement("Q", 1, vo="atlas", tags=frozenset(["GPU"]))
+    far = Requirement("Q", 64, vo="belle", tags=frozenset(["GPU"]))
+    waiting = WaitingList([WaitingQueue(7, far, 900), WaitingQueue(8, gpu, 500)])
+    told = why_nothing(waiting, PILOT, [], closely=True)
+    assert (told.reason, told.task_queue) == ("no_fit", 8)
+    assert told.sentence == (
+        "jobs wait here, and none suits the pilot; closest is task queue 8: tags: it needs GPU, the pilot has none"
+    )
+    assert why_nothing(WaitingList([]), PILOT, [], closely=True).reason == "no_job"
+    held = waiting.fitting(PILOT._replace(tags=frozenset(["GPU"])), {"tags": frozenset(["GPU"])}).held()
+    limited = why_nothing(waiting, PILOT, held, closely=True)
+    assert (limited.reason, limited.limits) == ("limits", ["tags GPU"])
