@@ -15,7 +15,8 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from brokerage.queries.held_slots import held_slots
-from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, SiteRules, Values, held, matched, rules_of
+from brokerage.queries.match_limits import site_rules
+from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, SiteRules, Values, held, matched
 
 FRESH_S = 0.25
 """How old what `at` knows of other processes may be."""
@@ -140,8 +141,7 @@ class Limits:
         if self._revision != (revision := gdpconfig.revision()):
             self._rules, self._revision = {}, revision
         if (rules := self._rules.get(site)) is None:
-            running, delays = (gdpconfig.value("dispatch", name) for name in ("RUNNING_LIMITS", "MATCHING_DELAYS"))
-            rules = self._rules[site] = rules_of(site, running, delays)
+            rules = self._rules[site] = site_rules(site)
         return rules
 
     def _read(self, site: str, rules: SiteRules) -> _Seen:
