@@ -80,6 +80,10 @@ class Limits:
     _revision: int = -1
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
+    def has(self, site: str) -> bool:
+        """Whether there are any at the site."""
+        return bool(self._rules_of(site))
+
     def at(self, site: str, ce: str = "") -> Held:
         """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` in words.
 

@@ -20,8 +20,7 @@ class Migration(migrations.Migration):
                 ('ce', models.CharField(max_length=255)),
             ],
             options={
-                'verbose_name': 'computing element of a pilot',
-                'verbose_name_plural': 'computing elements of pilots',
+                'verbose_name': 'pilot computing element',
             },
         ),
         migrations.CreateModel(

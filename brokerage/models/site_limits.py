@@ -94,8 +94,7 @@ class PilotCE(models.Model):
     ce = models.CharField(max_length=255)
 
     class Meta:
-        verbose_name = "computing element of a pilot"
-        verbose_name_plural = "computing elements of pilots"
+        verbose_name = "pilot computing element"
 
     def __str__(self) -> str:
         return f"{self.pilot_id} at {self.ce}"
