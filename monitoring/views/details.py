@@ -19,7 +19,7 @@ from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_wai
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows
+from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows, site_limits
 from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables import keyset
@@ -168,6 +168,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
         "links": links_of_site(row.site_id),
+        "limits": site_limits(row.site_id),
         "may_look": may(authenticate(request), "queue:look"),
         "may_rebroker": may(authenticate(request), "job:rebroker"),
     }

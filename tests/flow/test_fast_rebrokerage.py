@@ -157,7 +157,7 @@ def test_the_young_ones_stay_and_older_ones_leave(gamma: ComputingQueue) -> None
 
 def test_a_job_that_starts_for_long_leaves_and_its_pilot_is_refused(gamma: ComputingQueue) -> None:
     work(gamma)
-    leased = lease([w.id for w in WAITING.of(gamma.id, "GAMMA", fresh=True)], pilot(gamma, "slow"), uuid4(), 3600)
+    leased = lease([w.id for w in WAITING.of(gamma.id, fresh=True).rows], pilot(gamma, "slow"), uuid4(), 3600)
     assert leased is not None
     assert beat([SignOfLife(leased.job_id, leased.epoch, "starting")]) != [None]
     assert run_agent("reap", looked=True) == 27
