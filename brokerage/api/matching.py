@@ -17,6 +17,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.gdpconfig.values import pick
 from broker_site.foundation.kernel.verdict import Problem
+from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message_of
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
@@ -27,7 +28,7 @@ from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, dispatch_policy_of
-from brokerage.rules.dispatch.groups import Credential, read_groups, served, sharing_groups
+from brokerage.rules.dispatch.groups import Credential, groups_of, served, sharing_groups
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.resource import Description, described
@@ -45,6 +46,7 @@ TRIES = ((False, False), (True, False), (True, True))
 """How task queues are gone through: as they are known, read anew, and then without choosing among the oldest jobs."""
 
 
+@pilot_operations.MATCH
 @require_POST
 @requires("pilot:match")
 def match(request: HttpRequest) -> HttpResponse:
@@ -127,7 +129,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     It serves the queue and site of its enrolment, wherever it says that it is.
     """
     request, said = ask.request, ask.resource
-    groups = sharing_groups(read_groups(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
+    groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
     serves = served(credential_of(principal), said.owner, said.owner_group, groups)
     walltime = request.walltime_s or int(queue.maxtime)
     return described(
