@@ -44,9 +44,11 @@ class Client:
     """One process that asks for jobs."""
 
     def __init__(self, number: int, queue_id: int, url: str) -> None:
+        from brokerage.rules.dispatch.policies import Panda
         from brokerage.rules.dispatch.requirement import Resource
 
         self.queue_id = queue_id
+        self.policy = Panda()
         self.offer = Resource(filling.QUEUE, 8, 8000, 20000, 86400)
         register_uuid()
         connection = psycopg2.connect(url)
@@ -58,13 +60,14 @@ class Client:
         """Take `n` jobs with the verb that the server uses, each for another pilot, since one holds one job."""
         from broker_site.foundation.access.tokens import mint_job_token
         from brokerage.ledger.lease import HeldAtMost, lease
-        from brokerage.queries.waiting import WAITING
+        from brokerage.queries.waiting import WAITING, AskedQueue
 
         one = HeldAtMost(8, 1)
+        asked = AskedQueue(self.queue_id, lambda vo: self.policy, {})
         for _ in range(n):
             leased = None
             for fresh in (False, True):
-                offers = (waiting.id for waiting in WAITING.offers(self.queue_id, self.offer, fresh=fresh))
+                offers = (waiting.id for waiting, _ in WAITING.offers(asked, self.offer, fresh=fresh))
                 leased = lease(offers, uuid.uuid4(), uuid.uuid4(), LEASE_S, one)
                 if leased is not None:
                     break

@@ -90,23 +90,9 @@ _AGAIN = Prepared(
     """,
 )
 
-_FIRST_JOBS = """
-        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-            AND (ready_priority, id) >= ($8, $9) AND EXISTS (SELECT FROM place WHERE room > 0)
-        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
-"""
-_ANY_OF_THE_OLDEST = """
-        SELECT id FROM brokerage_job WHERE ready_priority = $8 AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
-            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $12))
-        ORDER BY random() LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
-"""
-_PLACE = """, placed AS (
-        UPDATE brokerage_jobspec s SET storage = sent.storage FROM sent WHERE s.job_id = sent.id
-    )"""
-
 # Each ask gets the jobs after those of the asks before it. The place that a lease gets among those of its pilot is free as far as
 # this statement sees, and unique by an index: of two asks at once that count the same leases and cores one is refused.
-_LEASE = """
+_PLACES = """
     WITH place AS MATERIALIZED (
         SELECT ask.pilot, ask.request, ask.lease_s, ask.queue, ask.storage, held.slot, room,
             sum(room) OVER (ORDER BY ask.number) - room AS before
@@ -119,38 +105,44 @@ _LEASE = """
         CROSS JOIN LATERAL greatest(0, least(ask.n, CASE WHEN ask.leases > 0 THEN ask.leases - held.n ELSE ask.n END,
             (ask.cores - held.cores) / greatest(t.core_count, 1))) AS room
         WHERE t.id = $1
-    ), ready AS MATERIALIZED ({ready}
-    ), sent AS (
+    )"""
+_FIRST_JOBS = """, ready AS MATERIALIZED (
+        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
+            AND (ready_priority, id) >= ($8, $9) AND EXISTS (SELECT FROM place WHERE room > 0)
+        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+    )"""
+_ANY_OF_THE_OLDEST = """, ready AS MATERIALIZED (
+        SELECT id FROM brokerage_job WHERE ready_priority = $8 AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
+            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $12))
+        ORDER BY random() LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+    )"""
+_SEND = """, sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = place.pilot,
-            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before, {placing}
+            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before,
             lease_until = now() + make_interval(secs => place.lease_s), lease_s = place.lease_s, last_seen = now(),
-            token_since = date_trunc('second', now())
+            token_since = date_trunc('second', now())"""
+_TO_THE_QUEUE = ", computing_queue_id = place.queue"
+_NOTE = """
         FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
             JOIN place ON chosen.number >= place.before AND chosen.number < place.before + place.room
         WHERE j.id = chosen.id
         RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.lease_holder, j.token_since, place.storage
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, {why} FROM sent
-    ){placed}
-    SELECT id, epoch, attempt_nr, task_id, lease_s, {issued} FROM sent
-"""
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, 'leased by a pilot' FROM sent
+    )"""
+_WRITE_THERE = """, placed AS (
+        UPDATE brokerage_jobspec s SET storage = sent.storage FROM sent WHERE s.job_id = sent.id
+    )"""
+_LEASED = f"SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
 _TYPES = "int, text[], text[], float8[], int[], int[], int[], int, bigint, int[], text[], int"
-
-
-def _lease(name: str, ready: str, *, is_open: bool) -> Prepared:
-    """The statement that gives out jobs of one task queue."""
-    parts = {"placing": "computing_queue_id = place.queue,", "placed": _PLACE} if is_open else {"placing": "", "placed": ""}
-    why = "'leased by a pilot' || coalesce(' at ' || nullif(storage, ''), '')" if is_open else "'leased by a pilot'"
-    return Prepared(name, _TYPES, _LEASE.format(ready=ready, why=why, issued=ISSUED, **parts))
-
-
+_OPEN = f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE} {_LEASED}"
 _BY_KIND = {
-    (False, False): _lease("lease", _FIRST_JOBS, is_open=False),
-    (False, True): _lease("lease_open", _FIRST_JOBS, is_open=True),
-    (True, False): _lease("lease_any", _ANY_OF_THE_OLDEST, is_open=False),
-    (True, True): _lease("lease_any_open", _ANY_OF_THE_OLDEST, is_open=True),
+    (False, False): Prepared("lease", _TYPES, f"{_PLACES}{_FIRST_JOBS}{_SEND}{_NOTE} {_LEASED}"),
+    (False, True): Prepared("lease_open", _TYPES, f"{_PLACES}{_FIRST_JOBS}{_OPEN}"),
+    (True, False): Prepared("lease_any", _TYPES, f"{_PLACES}{_ANY_OF_THE_OLDEST}{_SEND}{_NOTE} {_LEASED}"),
+    (True, True): Prepared("lease_any_open", _TYPES, f"{_PLACES}{_ANY_OF_THE_OLDEST}{_OPEN}"),
 }
 """By (there is a window, the jobs are open)."""
 

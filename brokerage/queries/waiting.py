@@ -197,7 +197,7 @@ class WaitingWork:
                 kept.clear()
 
     def _place(self, unit: Unit) -> float:
-        return self._serving.order.place(*unit, time.monotonic())
+        return self._serving.order.place(*unit)
 
     def _read_all(self) -> None:
         began = time.monotonic()
@@ -222,6 +222,7 @@ class WaitingWork:
             cursor.execute(AT_QUEUE, {"queue": queue_id})
             first = {id_: _First(*columns) for id_, *columns in cursor.fetchall()}
         self._learn(first)
+        self._serving.read()
         self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, first, first))
 
     def _learn(self, ids: Collection[int]) -> None:

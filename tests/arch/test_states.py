@@ -25,7 +25,7 @@ MOVES = {
     ("workqueues/ledger/moves.py", "move_task"): "the move of tasks",
     ("workqueues/ledger/moves.py", "move_dataset"): "the move of datasets",
     ("brokerage/ledger/moves.py", "_MOVE"): "the move of jobs",
-    ("brokerage/ledger/lease.py", "_LEASE"): "the move to sent, in one statement with the choice of the job: the hot path",
+    ("brokerage/ledger/lease.py", "_SEND"): "the move to sent, in one statement with the choice of the job: the hot path",
     ("brokerage/ledger/transfers/moves.py", "_MOVE"): "the move of transfers",
     ("brokerage/ledger/transfers/asking.py", "_OPEN"): "transfers are born",
     ("brokerage/ledger/transfers/local_copies.py", "_ORDER"): f"copies are born; {_COPIES}",

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from django.db.models import F
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
+from brokerage.api.matching import policy_of
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.queries.job_document import job_document
-from brokerage.queries.waiting import WAITING
+from brokerage.queries.waiting import WAITING, AskedQueue
+from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
+from brokerage.rules.facts.snapshot import CORE_POWER
 from tests.builders import pilot
 from workqueues.models import File, Task
 from workqueues.states import TASK
@@ -76,9 +82,17 @@ def take(queue: ComputingQueue, lease_s: float = 60) -> Lease:
 
 def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     """The next job of the queue, running in a new pilot, if one waits."""
-    groups = [w.id for w in WAITING.of(queue.id, fresh=True).rows]
-    leased = lease(groups, pilot(queue, str(uuid4())), uuid4(), lease_s)
+    asked = AskedQueue(queue.id, partial(policy_of, queue.name), gdpconfig.component("dispatch"))
+    tried: list[WaitingQueue] = []
+
+    def groups() -> Iterator[int]:
+        for waiting, _ in WAITING.offers(asked, Resource(queue.name, cores=0, tags=None, grid_ces=None), fresh=True):
+            tried.append(waiting)
+            yield waiting.id
+
+    leased = lease(groups(), pilot(queue, str(uuid4())), uuid4(), lease_s)
     if leased is not None:
+        WAITING.handed_out(tried[-1], CORE_POWER * tried[-1].requirement.cores)
         assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]
     return leased
 

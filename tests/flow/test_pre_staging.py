@@ -69,7 +69,7 @@ def test_jobs_are_made_of_files_as_disks_have_them(name: str) -> None:
 def test_what_was_staged_goes_when_its_task_has_ended_unless_another_needs_it(other: str) -> None:
     task = on_tape(inputPreStaging=True, remove_rule_when_done=True)
     run_agents(3, ROUND)
-    transfer, queue = Transfer.objects.get(), Job.objects.get().computing_queue
+    transfer, queue = Transfer.objects.get(), Job.objects.get().placed_at
     if other != "none":
         second = submitted(parameters("other", nEvents=10))
         TransferWish.objects.create(transfer=transfer, role="stage", task_id=second.id, dataset_id=0, vo="demo")

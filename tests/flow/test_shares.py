@@ -40,9 +40,8 @@ def test_a_pilot_gets_work_of_the_share_that_is_behind_whatever_its_priority(hal
     assert share_of(first.job_id) == "Data"  # both have nothing yet: ties go by name
     run_agents(1, ROUND)
     assert share_of(take(alpha).job_id) == "MC"
-    assert share_of(take(alpha).job_id) == "MC"  # where shares stand is counted now and then, not at each job
-    run_agents(1, ROUND)
-    assert share_of(take(alpha).job_id) == "Data"
+    rest = [share_of(take(alpha).job_id) for _ in range(4)]
+    assert rest == ["Data", "MC", "Data", "MC"]  # what was handed out counts at once, before it is counted anew
 
 
 def test_work_of_no_leaf_comes_last_and_of_a_vo_without_shares_in_the_middle(halves: None) -> None:
@@ -52,7 +51,9 @@ def test_work_of_no_leaf_comes_last_and_of_a_vo_without_shares_in_the_middle(hal
     submitted(parameters("data", processingType="reco", taskPriority=100, **JOBS))
     run_agents(names=ROUND)
     shares = [share_of(take(alpha).job_id) for _ in range(12)]
-    assert shares == ["Data"] * 4 + [""] * 4 + ["Undefined"] * 4
+    assert shares[0] == "Data"  # the first of two leaves; once it has a job it is the second, in the middle too
+    assert sorted(shares[1:8]) == [""] * 4 + ["Data"] * 3
+    assert shares[8:] == ["Undefined"] * 4
 
 
 def test_jobs_are_made_first_for_the_share_that_is_behind(halves: None) -> None:

@@ -37,7 +37,7 @@ from workqueues.ledger.claims import claim_tasks
 from workqueues.ledger.commands import command
 from workqueues.ledger.moves import Stale
 from workqueues.ledger.picking import give_back_picked, take_files
-from workqueues.models import Dataset, File, Task
+from workqueues.models import Dataset, File, Task, TaskParams
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -162,7 +162,9 @@ def test_two_generators_make_the_same_task_queues_in_any_order(queue: ComputingQ
         wanted = [(queue.id, Slot(1, ram, 0, each)) for ram in range(2000)]
 
         def make(order: int, wanted: Sequence[tuple[int, Slot]] = wanted) -> int:
-            found = task_queues(Task(vo="demo", prod_source_label="user"), wanted[::order])
+            task = Task(vo="demo", prod_source_label="user")
+            TaskParams(task=task, task_params={})
+            found = task_queues(task, wanted[::order])
             connection.close()
             return len(found)
 

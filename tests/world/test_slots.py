@@ -57,4 +57,4 @@ def test_no_job_asks_for_more_scratch_disk_than_there_is() -> None:
 def test_the_walltime_of_a_job_is_that_of_its_own_events() -> None:
     grid("ALPHA")
     asked = made(nEvents=25, nEventsPerJob=10, cpuTime=1800, cpuTimeUnit="HS06sPerEvent", cpuEfficiency=100, baseWalltime=0)
-    assert [group["walltime_s"] for group in asked] == [1200, 1800]
+    assert [group["walltime_s"] for group in asked] == [1110, 2169]

@@ -58,8 +58,8 @@ needs = st.builds(
 maybe = st.none() | SETS
 pilots = st.builds(
     Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owners=SETS, owner_groups=SETS,
-    sharing_groups=SETS, setup=NAMES, sites=maybe, grid_ces=maybe, platforms=maybe, pilot_types=maybe, job_types=maybe, tags=maybe,
-    required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
+    sharing_groups=SETS, setup=NAMES, sites=maybe, grid_ces=maybe, platforms=maybe, pilot_types=maybe, job_types=maybe,
+    tags=maybe, required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
 )  # fmt: skip
 limits = st.dictionaries(st.sampled_from(["owner", "tags", "job_types", "colour"]), SETS, max_size=2)
 

@@ -5,14 +5,15 @@ Units are leaf shares, or work queues in a VO that these drive (decisions C1, C4
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from workqueues.rules.shares.tree import Node, order
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
 
-ORDER_S = 0.02
-"""So long an order holds although jobs were handed out: it costs as much as some matches."""
+UNITS_A_JOB = 10
+"""An order holds for as many jobs as it has times so many units, at least for one: to put many in order costs time."""
 
 
 class UnitTree(NamedTuple):
@@ -24,24 +25,23 @@ class UnitTree(NamedTuple):
 
 
 class ServingOrder:
-    """Where units stand: from 0, served first, to below 1. `shares` and `queues` by VO; a VO with both is driven by its queues."""
+    """Where units stand: from 0, served first, to below 1. A VO with shares and work queues is driven by the latter."""
 
     def __init__(self, shares: Mapping[str, UnitTree], queues: Mapping[str, UnitTree]) -> None:
         self._trees = {**{("share", vo): tree for vo, tree in shares.items()}, **{("queue", vo): t for vo, t in queues.items()}}
         self._running = {key: dict(tree.running) for key, tree in self._trees.items()}
         self._places: dict[tuple[str, str], dict[str, float]] = {}
-        self._ordered_at: dict[tuple[str, str], float] = {}
-        self._changed: set[tuple[str, str]] = set()
+        self._jobs: Counter[tuple[str, str]] = Counter()
 
-    def place(self, vo: str, gshare: str, work_queue_id: int, now_s: float) -> float:
-        """Where a unit stands at `now_s`, by a clock that only goes on."""
+    def place(self, vo: str, gshare: str, work_queue_id: int) -> float:
+        """Where a unit stands."""
         if ("queue", vo) in self._trees:
-            place = self._of(("queue", vo), now_s).get(str(work_queue_id))
+            place = self._of(("queue", vo)).get(str(work_queue_id))
             if place is not None:
                 return place
         if not gshare:
             return NO_TREE
-        return self._of(("share", vo), now_s).get(gshare, NO_LEAF)
+        return self._of(("share", vo)).get(gshare, NO_LEAF)
 
     def handed_out(self, vo: str, gshare: str, work_queue_id: int, hs06: float) -> None:
         """A job of the unit was handed out; its cores with their power."""
@@ -49,15 +49,14 @@ class ServingOrder:
             if key in self._trees:
                 running = self._running[key]
                 running[unit] = running.get(unit, 0.0) + hs06
-                self._changed.add(key)
+                self._jobs[key] += 1
 
-    def _of(self, key: tuple[str, str], now_s: float) -> Mapping[str, float]:
+    def _of(self, key: tuple[str, str]) -> Mapping[str, float]:
         tree = self._trees.get(key)
         if tree is None:
             return {}
-        if key not in self._places or (key in self._changed and now_s - self._ordered_at[key] >= ORDER_S):
+        if key not in self._places or self._jobs[key] > len(self._places[key]) // UNITS_A_JOB:
             leaves = order(tree.nodes, self._running[key])
             self._places[key] = {name: NO_TREE if tree.equal else i / len(leaves) for i, name in enumerate(leaves)}
-            self._ordered_at[key] = now_s
-            self._changed.discard(key)
+            self._jobs[key] = 0
         return self._places[key]
