@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
@@ -236,16 +236,20 @@ class TaskQueueAdmin(ReadOnlyAdmin):
         rows = RequirementValue.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by("attribute", "value")
         for attribute, value in rows.values_list("attribute", "value")[:MOST_VALUES]:
             values[attribute].append(value)
-        return format_html_join(mark_safe("<br>"), "{}: {}", ((name, ", ".join(some)) for name, some in values.items())) or "-"
+        return format_html_join("; ", "{}: {}", ((name, ", ".join(some)) for name, some in values.items())) or "-"
 
     @admin.display(description="computing queues to which its jobs may go")
     def places(self, task_queue: TaskQueue) -> SafeString | str:
         if task_queue.computing_queue_id is not None:
             return row("brokerage_computingqueue", task_queue.computing_queue_id, task_queue.computing_queue)
-        places = RequirementPlace.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by("computing_queue__name")
+        places = RequirementPlace.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by(
+            "computing_queue__name"
+        )
         named = places.values_list("computing_queue_id", "computing_queue__name", "storage")[:MOST_VALUES]
-        shown = ((row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named)
-        return format_html_join(mark_safe("<br>"), "{}, outputs to {}", shown) or "-"
+        shown = (
+            (row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named
+        )
+        return format_html_join("; ", "{}, outputs to {}", shown) or "-"
 
 
 @admin.register(IdleSlot)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -34,7 +34,7 @@ def message_of(request: HttpRequest, read: Callable[[dict[str, Any]], T]) -> T:
     return in_words(read, read_object(request))
 
 
-def json_answer(told: dict[str, Any], status: int = 200) -> HttpResponse:
+def json_answer(told: Mapping[str, Any], status: int = 200) -> HttpResponse:
     """As Django's JsonResponse, whose search for a character set costs more than all the rest of it."""
     return HttpResponse(json.dumps(told).encode(), status=status, content_type="application/json")
 

@@ -19,6 +19,7 @@ from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from brokerage.api import pilot_operations
 from brokerage.api.matching import check_pace
 from brokerage.api.messages import BROKEN_RULES, json_answer, message
 from brokerage.ledger.lease import register
@@ -29,6 +30,7 @@ from brokerage.rules.dispatch.pilot_messages import PastLeases, Registration
 REGISTERING, ASKING_FOR_OUTCOMES = Pace(), Pace()
 
 
+@pilot_operations.REGISTER
 @require_POST
 @requires("pilot:register")
 def register_pilot(request: HttpRequest) -> HttpResponse:
@@ -62,19 +64,18 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
                 disk_mb=registration.disk_mb,
             )
         )
-    return json_answer(
-        {
-            "pilot_id": str(pilot_id),
-            "token": issued.text,
-            "expires_in": PILOT_SECONDS,
-            "storages": local_storages(queue.id),
-            "poll_s": gdpconfig.value("dispatch", "POLL"),
-            "long_poll_s": gdpconfig.value("dispatch", "LONG_POLL"),
-        },
-        status=201,
+    answer = pilot_operations.Registered(
+        pilot_id=str(pilot_id),
+        token=issued.text,
+        expires_in=PILOT_SECONDS,
+        storages=[pilot_operations.LocalStorage(name=name, path=path) for name, path in local_storages(queue.id)],
+        poll_s=gdpconfig.value("dispatch", "POLL"),
+        long_poll_s=gdpconfig.value("dispatch", "LONG_POLL"),
     )
+    return json_answer(answer, status=201)
 
 
+@pilot_operations.SETTLED
 @require_POST
 @requires("pilot:settled")
 def settled(request: HttpRequest) -> HttpResponse:

@@ -6,6 +6,7 @@ own token, and that of each job in its entry.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -22,9 +23,11 @@ from broker_site.foundation.access.principal import JobClaim, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated, problem_of
 from broker_site.foundation.access.tokens import BadToken
 from broker_site.foundation.agency.batches import concerns_all
+from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, carry_out, jointly
 from brokerage.api.matching import ask_back
 from brokerage.api.messages import in_words, job_token, json_answer, message
+from brokerage.api.pilot_operations import Ended, Prolonged, ToldOfJobs
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat_each
 from brokerage.ledger.lease import is_replaced
 from brokerage.ledger.settle import LastWord, settle_jobs
@@ -37,9 +40,10 @@ REPORTING = Pace()
 """Heartbeats and reports have a budget of their own, so that no ask for work takes it away."""
 BEATS = Joint(beat_each, key=lambda sign: sign.job_id)
 ENDS = Joint(settle_jobs, key=lambda word: word.job_id)
-Answer = dict[str, Any]
+Answer = Mapping[str, Any]
 
 
+@pilot_operations.HEARTBEAT
 @require_POST
 @requires("job:report")
 def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
@@ -50,6 +54,7 @@ def heartbeat(request: HttpRequest, job_id: int) -> HttpResponse:
     return jointly(request, Wish(BEATS, sign, lambda lease: json_answer(_prolonged(claim, shown, lease))))
 
 
+@pilot_operations.REPORT
 @require_POST
 @requires("job:report")
 def report(request: HttpRequest, job_id: int) -> HttpResponse:
@@ -62,6 +67,7 @@ def report(request: HttpRequest, job_id: int) -> HttpResponse:
     return jointly(request, Wish(ENDS, word, lambda end: json_answer(_ended(claim, end))))
 
 
+@pilot_operations.REPORTS
 @require_POST
 @requires("pilot:report")
 def reports(request: HttpRequest) -> HttpResponse:
@@ -83,7 +89,7 @@ def reports(request: HttpRequest) -> HttpResponse:
         if isinstance(told, Exception) and concerns_all(told):
             raise told
         answers[places[i]] = {"problem": problem_of(told)} if isinstance(told, Exception) else told
-    return json_answer({"jobs": answers})
+    return json_answer(ToldOfJobs(jobs=answers))
 
 
 def _wish(principal: Principal, entry: dict[str, Any]) -> Wish[Any, Any, Answer]:
@@ -101,14 +107,14 @@ def _sign_of_life(claim: JobClaim, said: Heartbeat) -> SignOfLife:
     return SignOfLife(claim.job_id, claim.epoch, said.status, claim.issued)
 
 
-def _prolonged(claim: JobClaim, shown: str, lease: LeaseState | Exception | None) -> Answer:
+def _prolonged(claim: JobClaim, shown: str, lease: LeaseState | Exception | None) -> Prolonged:
     """The answer to a sign of life under the token `shown`. Refused where the lease is over; raises what was in the way."""
     if isinstance(lease, Exception):
         raise lease
     if lease is None:
         raise _over(claim)
     token = shown if claim.issued == lease.issued else job_token(claim.job_id, claim.epoch, lease, claim.pilot)
-    return {"token": token, "lease_s": lease.lease_s, "command": "tobekilled" if lease.kill else None}
+    return Prolonged(token=token, lease_s=lease.lease_s, command="tobekilled" if lease.kill else None)
 
 
 def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
@@ -116,7 +122,7 @@ def _last_word(claim: JobClaim, body: dict[str, Any]) -> LastWord:
     return LastWord(claim.job_id, claim.epoch, said, f"job:{claim.job_id}", notes, claim.issued)
 
 
-def _ended(claim: JobClaim, end: str | Exception) -> Answer:
+def _ended(claim: JobClaim, end: str | Exception) -> Ended:
     """The answer to a last word. Refused where the lease is over; raises what was in the way."""
     if isinstance(end, Stale):
         raise _over(claim)
@@ -126,7 +132,7 @@ def _ended(claim: JobClaim, end: str | Exception) -> Answer:
         end = "finished"  # for its pilot the job is over: its outputs have been taken over
     if end == "finished":
         ask_back(claim.pilot)
-    return {"status": end}
+    return Ended(status=end)
 
 
 def _claim(principal: Principal) -> JobClaim:

@@ -104,10 +104,10 @@ class PilotCores:
 PILOT_CORES = PilotCores()
 
 
-def local_storages(queue_id: int) -> list[dict[str, str]]:
-    """The storage endpoints of a queue that have a directory."""
+def local_storages(queue_id: int) -> list[tuple[str, str]]:
+    """The storage endpoints of a queue that have a directory: name and directory."""
     rows = QueueStorage.objects.filter(queue_id=queue_id).exclude(storage__path="").values_list("storage_id", "storage__path")
-    return [{"name": name, "path": path} for name, path in sorted(set(rows))]
+    return sorted(set(rows))
 
 
 def place_faults(queues: Sequence[str], site: str) -> dict[str, str]:

@@ -114,16 +114,7 @@ def operations() -> list[Operation]:
             body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
             properties = schemas.get(body.get("$ref", "").rpartition("/")[2], body).get("properties", {})
             found.append(Operation(method, path, query, tuple(properties)))
-    return found + [
-        Operation("post", f"/api/v1/{path}", (), members)
-        for path, members in (
-            ("pilots/", ("queue", "host", "slot", "cores", "memory_mb")),
-            ("pilots/match/", ("request", "cores", "memory_mb")),
-            ("jobs/1/heartbeat/", ("status", "cpu_s")),
-            ("jobs/1/report/", ("status", "outputs", "exit_code", "start_time", "metrics")),
-            ("tasks/", tuple(parameters())),
-        )
-    ]
+    return found + [Operation("post", f"/api/v1/{path}", (), members) for path, members in (("tasks/", tuple(parameters())),)]
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def test_jobs_that_have_ended_are_shown_when_their_task_queue_is_gone(queue: Com
     run_agents(1)
     end(take(queue), BAD)
     unused_for(3600)
-    job = Job.objects.order_by("id").first()
+    job = Job.objects.earliest("id")
     Job.objects.exclude(id=job.id).delete()
     assert remove_empty_task_queues(100, EMPTY_S) == 1
     for scope in (VoScope(everything=True), VoScope(everything=False, names=frozenset({"demo"}))):

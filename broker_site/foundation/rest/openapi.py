@@ -10,6 +10,8 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view, inline_serializer
 from rest_framework import serializers
 
+from broker_site.foundation.rest.plain_operations import add_plain_operations, token_schemes
+
 View = TypeVar("View", bound=type)
 
 FAULT = inline_serializer(
@@ -40,8 +42,10 @@ REASONS: Mapping[int, str] = {
     401: "No credential, or one that is not accepted.",
     403: "The credential does not have the right.",
     404: "There is nothing here, or nothing that you may see.",
-    409: "The state of the task forbids it; the detail names the state and those that accept the command.",
+    409: "The state forbids it; the detail names the state and those that accept the command. For a pilot: the lease is over.",
     410: "What was asked can no longer be made from what is kept.",
+    408: "The body did not come in time.",
+    413: "The body is too long.",
     415: "Only application/json is read.",
     422: "The body breaks rules; errors has every fault.",
     429: "Too many requests; Retry-After says how long to wait.",
@@ -66,7 +70,7 @@ class BearerScheme(OpenApiAuthenticationExtension):
     name = "bearer"
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "A user, enrolment, pilot or job token."}
+        return {"type": "http", "scheme": "bearer", "description": "A user token."}
 
 
 class SessionScheme(OpenApiAuthenticationExtension):
@@ -86,12 +90,15 @@ seen by whoever has a role in it; everything else is as if it were not there (40
 1000) and the `cursor` of the links `next` and `previous`; a query parameter that a list does not know is refused. Every refusal
 is application/problem+json with `title`, `detail`, `trace_id` and, where a body or query is at fault, `errors`. What is sent uses
 PanDA's names of task parameters; what is read has the names of the database. Times are UTC, sizes in bytes unless the field says
-otherwise. Pilots have their own verbs (`/api/v1/pilots/`, `/api/v1/jobs/<id>/heartbeat/` and `report/`), which are not part of
-this document."""
+otherwise. Pilots have their own verbs (`/api/v1/pilots/`, `/api/v1/jobs/<id>/heartbeat/` and `report/`) and tokens: of an
+enrolment, of a pilot, of a job. There, null is as good as a field that is left out, and a field that is not known changes
+nothing."""
 """Description of the whole interface."""
 
 
 def describe(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Hook of drf-spectacular: put the description in."""
+    """Hook of drf-spectacular: put in the description, and the views that are not REST framework's."""
     result["info"]["description"] = ABOUT
+    result["components"]["securitySchemes"] |= token_schemes()
+    add_plain_operations(result, REASONS)
     return result

@@ -2,7 +2,8 @@
 
 A group with JOB_SHARING divides its share among all its task queues, another first among its owners. Of that each task queue has
 its part by weight, the average of the real priorities of its jobs. Those of one owner that differ only in where they may run all
-get the sum of their parts, so that spreading over sites neither costs nor gains. Pure; shares and use are in any unit.
+get the sum of their parts: a job that may run at few sites stands no worse there than its like. Pure; shares and use are in any
+unit.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from math import fsum, inf
 from typing import NamedTuple, TypeVar
+
+from brokerage.rules.dispatch.groups import JOB_SHARING, UNNAMED, Group
 
 K = TypeVar("K", bound=Hashable)
 
@@ -22,14 +25,6 @@ BACKGROUND_WEIGHT = 0.1
 
 MOST_CORRECTION = 5.0
 """A share is corrected by at most this factor, or its inverse."""
-
-
-class Group(NamedTuple):
-    """A group of owners: its JobShare, whether all may run the jobs of each other, and whether it has background task queues."""
-
-    share: float = 1000.0
-    job_sharing: bool = False
-    allow_background: bool = False
 
 
 class QueueJobs(NamedTuple):
@@ -63,15 +58,14 @@ def owner_shares(group: Group, owners: Collection[str]) -> dict[str, float]:
 
 
 def queue_priorities(
-    queues: Mapping[K, QueueJobs], group: Group | None = None, shares: Mapping[str, float] | None = None
+    queues: Mapping[K, QueueJobs], group: Group = UNNAMED, shares: Mapping[str, float] | None = None
 ) -> dict[K, float]:
     """The priority of each task queue of one group.
 
     `shares`: those of all its owners where they have been corrected; a group with JOB_SHARING has none. A task queue without jobs
     has the least priority and takes nothing from the others.
     """
-    group = group or Group()
-    if group.job_sharing:
+    if JOB_SHARING in group.properties:
         return _summed(queues, _divided(queues, group.share, group))
     by_owner: dict[str, dict[K, QueueJobs]] = defaultdict(dict)
     for name, queue in queues.items():
@@ -86,8 +80,7 @@ def queue_priorities(
 def _divided(queues: Mapping[K, QueueJobs], share: float, group: Group) -> dict[K, float]:
     """What each has by its weight, at least LEAST_PRIORITY; background task queues have that, and are no part of the sum."""
     weights = {
-        name: 0.0 if group.allow_background and queue.weight <= BACKGROUND_WEIGHT else queue.weight
-        for name, queue in queues.items()
+        name: 0.0 if group.background and queue.weight <= BACKGROUND_WEIGHT else queue.weight for name, queue in queues.items()
     }
     total = fsum(weights.values())
     return {name: max(share * weight / total, LEAST_PRIORITY) if weight else LEAST_PRIORITY for name, weight in weights.items()}

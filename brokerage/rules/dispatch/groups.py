@@ -17,6 +17,7 @@ JOB_SHARING = "JOB_SHARING"
 """Property of a group each of whose members' private pilots may run the jobs of all of them."""
 DEFAULT_SHARE = 1000.0
 MOST_GROUPS = 10_000
+MOST_KEPT = 64
 
 
 class Group(BaseModel):
@@ -33,6 +34,20 @@ UNNAMED = Group()
 """A group that the key does not name."""
 
 Groups = Annotated[dict[Annotated[str, Field(min_length=1, max_length=64)], Group], Field(max_length=MOST_GROUPS)]
+
+
+_read: dict[int, tuple[Mapping[str, Any], dict[str, Group]]] = {}
+"""Values of the key as they were read, by identity: each ask needs them, and the configuration keeps one object for all."""
+
+
+def groups_of(value: Mapping[str, Any]) -> dict[str, Group]:
+    """As `read_groups`, of a value as the configuration keeps it, which never changes: each is read once."""
+    kept = _read.get(id(value))
+    if kept is None or kept[0] is not value:
+        if len(_read) >= MOST_KEPT:
+            _read.clear()
+        kept = _read[id(value)] = (value, read_groups(value))
+    return kept[1]
 
 
 def read_groups(value: Mapping[str, Any]) -> dict[str, Group]:

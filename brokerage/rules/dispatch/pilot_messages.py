@@ -8,7 +8,9 @@ from itertools import islice
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandler, Strict, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
@@ -85,7 +87,7 @@ class JobRequest(Offer):
     """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
 
     `wait_s`: how long the pilot will wait for the answer, if there is no job yet; `last`: it leaves if there is none by then.
-    `explain`: the answer to an ask in vain has a body that says why. What jobs are matched by beside the sizes: `read_ask`.
+    `explain`: the answer to an ask in vain has a body that says why.
     """
 
     request: Annotated[UUID, BeforeValidator(_request)]
@@ -95,11 +97,12 @@ class JobRequest(Offer):
     explain: bool = False
 
 
+# Source: seed 002; facts on matching a3. Its documentation is read by users.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAttributes:
-    """What an ask says of its resource beside the sizes; all may be left out. Source: seed 002; facts on matching a3.
+    """What an ask says of its resource beside the sizes.
 
-    `cpu_time_s`: CPU seconds that are left, None = not told. `owner`, `owner_group`: the only ones whose jobs it wants, within
+    `cpu_time_s`: CPU seconds that are left. `owner`, `owner_group`: the only ones whose jobs it wants, within
     what its credential allows. `required_tags`, of `tags`: what a job must, `banned_*`: what it must not name.
     """
 
@@ -153,10 +156,31 @@ class PastLeases:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldHeartbeat(Heartbeat):
+    """A sign of life of one of several jobs, with its token."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldReport(Report):
+    """The final report of one of several jobs, with its token."""
+
+    token: str
+
+
+class _Entry:
+    """Entries are read one by one, so that one does not touch another; the schema says what each is."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(TypeAdapter(HeldHeartbeat | HeldReport).core_schema)
+
+
+@dataclass(frozen=True, slots=True)
 class Reports:
     """What is told of several jobs: heartbeats and final reports, each with the token of its job."""
 
-    jobs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MOST_JOBS)]
+    jobs: Annotated[list[Annotated[dict[str, Any], _Entry()]], Field(min_length=1, max_length=MOST_JOBS)]
 
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
@@ -205,7 +229,11 @@ _AS_THEY_ARE = frozenset({int, float, bool})
 
 def _visible_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
-    return {name: value if type(value) in _AS_THEY_ARE else _visible(value) for name, value in body.items() if value is not None}
+    return {
+        name: value if type(value) in _AS_THEY_ARE or (type(value) is str and value.isprintable()) else _visible(value)
+        for name, value in body.items()
+        if value is not None
+    }
 
 
 def _visible(value: Any) -> Any:

@@ -19,7 +19,7 @@ NO_TIME = -1
 MOST_PROCESSORS = 1024
 """Processors that are told as tags, one for each number up to theirs."""
 
-ONE_IS_ENOUGH = frozenset({"sites", "grid_ces", "platforms", "pilot_types", "job_types"})
+ONE_IS_ENOUGH = frozenset({"sites", "grid_ces", "platforms", "pilot_types", "job_types", "stations"})
 """Sets of a requirement of which a resource must name one."""
 
 
@@ -42,9 +42,13 @@ def is_any(values: Iterable[str]) -> bool:
 
 
 def listed(attribute: str, values: Iterable[str]) -> frozenset[str]:
-    """What a job lists under a set of its requirement; `any` where one value is enough is the same as no list."""
+    """What a job lists under an attribute of its requirement. Where one value is enough, `any` is the same as no list; elsewhere
+    it says nothing beside the others.
+    """
     given = names(values)
-    return NONE if attribute in ONE_IS_ENOUGH and is_any(given) else given
+    if attribute in ONE_IS_ENOUGH:
+        return NONE if is_any(given) else given
+    return frozenset(value for value in given if not is_any([value]))
 
 
 def accepted(values: Collection[str]) -> frozenset[str] | None:

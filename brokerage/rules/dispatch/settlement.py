@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
 
 from broker_site.foundation.outside_data import Whole, fault
 from brokerage.rules.dispatch.retry_rules import JobError
@@ -94,6 +95,13 @@ def _error(value: object) -> Mapping[str, object]:
     return value
 
 
+class ErrorObject(TypedDict, total=False):
+    """What went wrong: a code and a text."""
+
+    code: str
+    message: str
+
+
 def _part_of_error(name: str, most: int) -> BeforeValidator:
     """Free text of the pilot: too long is cut, not refused, and what is no text says nothing."""
 
@@ -101,7 +109,7 @@ def _part_of_error(name: str, most: int) -> BeforeValidator:
         text = value.get(name) if isinstance(value, Mapping) else ""
         return text[:most] if isinstance(text, str) else ""
 
-    return BeforeValidator(part)
+    return BeforeValidator(part, json_schema_input_type=ErrorObject)
 
 
 def _log_end(value: object) -> str:
@@ -109,10 +117,11 @@ def _log_end(value: object) -> str:
     return value[-LONGEST_LOG_END:] if isinstance(value, str) else ""
 
 
+_ERROR = BeforeValidator(_error, json_schema_input_type=ErrorObject)
 Names = Annotated[list[str], Field(max_length=MOST_ENTRIES)]
 Time = Annotated[datetime, BeforeValidator(_time)]
 Metrics = Annotated[
-    dict[Annotated[str, Field(max_length=100)], Annotated[object, BeforeValidator(_metric)]],
+    dict[Annotated[str, Field(max_length=100)], Annotated[object, BeforeValidator(_metric, json_schema_input_type=float | str)]],
     Field(max_length=MOST_METRICS),
     AfterValidator(_small),
 ]
@@ -144,7 +153,7 @@ class Report:
     down_storages: Names = field(default_factory=list)
     killed: Annotated[bool, Strict()] = False
     exit_code: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
-    error_code: Annotated[str, Field(validation_alias="error"), _part_of_error("code", 40), BeforeValidator(_error)] = ""
+    error_code: Annotated[str, Field(validation_alias="error"), _part_of_error("code", 40), _ERROR] = ""
     error_message: Annotated[str, Field(validation_alias="error"), _part_of_error("message", 500)] = ""
     start_time: Time | None = None
     end_time: Time | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from brokerage.rules.dispatch.resource import is_any, names
+from brokerage.rules.dispatch.resource import listed
 from brokerage.rules.facts.software import Platform, parse_architecture
 
 PARAMETERS = MappingProxyType(
@@ -35,9 +35,9 @@ class TaskRequirement(NamedTuple):
 
 def task_requirement(owner: str, owner_group: str, architecture: str, parameters: Mapping[str, Any]) -> TaskRequirement:
     """By the parameters of the task as they were submitted; the platform by its architecture, where that is a name."""
-    sets = {attribute: names(_listed(parameters.get(name))) for attribute, name in PARAMETERS.items()}
+    sets = {attribute: listed(attribute, _listed(parameters.get(name))) for attribute, name in PARAMETERS.items()}
     sets["platforms"] = _platforms(architecture)
-    given = {attribute: values for attribute, values in sets.items() if values and not is_any(values)}
+    given = {attribute: values for attribute, values in sets.items() if values}
     return TaskRequirement(owner, owner_group, parameters.get("setup") or "", MappingProxyType(given))
 
 

@@ -9,7 +9,16 @@ import pytest
 
 import brokerage.config_keys  # noqa: F401 - declares the key
 from broker_site.foundation.gdpconfig.keys import KEYS
-from brokerage.rules.dispatch.groups import UNNAMED, Credential, Served, group_faults, read_groups, served, sharing_groups
+from brokerage.rules.dispatch.groups import (
+    UNNAMED,
+    Credential,
+    Served,
+    group_faults,
+    groups_of,
+    read_groups,
+    served,
+    sharing_groups,
+)
 
 NONE: frozenset[str] = frozenset()
 PRIVATE = Credential(private=True, owner="ada", owner_group="higgs")
@@ -31,6 +40,9 @@ def test_groups_are_read_as_the_configuration_keeps_them() -> None:
     kept = MappingProxyType({"higgs": MappingProxyType({"properties": ("JOB_SHARING", "NormalUser"), "background": True})})
     assert read_groups(kept)["higgs"].background
     assert sharing_groups(read_groups(kept)) == {"higgs"}
+    assert groups_of(kept) is groups_of(kept), "read once, though each ask needs it"
+    others: list[Any] = [MappingProxyType({str(n): MappingProxyType({})}) for n in range(100)]
+    assert [[*groups_of(other)] for other in others] == [[str(n)] for n in range(100)]
 
 
 @pytest.mark.parametrize(

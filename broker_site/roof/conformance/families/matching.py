@@ -8,7 +8,8 @@ from typing import Any
 
 from broker_site.foundation.kernel.dice import dice
 from broker_site.roof.conformance.registry import Answer, Given, Values, family
-from brokerage.rules.dispatch.group_shares import Group, QueueJobs, TimeSlice, corrected, queue_priorities
+from brokerage.rules.dispatch.group_shares import QueueJobs, TimeSlice, corrected, queue_priorities
+from brokerage.rules.dispatch.groups import JOB_SHARING, Group
 from brokerage.rules.dispatch.random_choice import QueueChance, fresh, oldest, queues_in_turn, winning_priority
 from brokerage.rules.dispatch.real_priority import real_priority
 from brokerage.rules.dispatch.requirement import Requirement, fits
@@ -108,8 +109,11 @@ def _list(value: str | Sequence[str] | None) -> Sequence[str]:
 @family("tq_priority", given="[group_share] [job_sharing] [allow_background] queues", expect="priority")
 def tq_priority(given: Given) -> Answer:
     """The priority of each task queue of a group."""
-    names = {"group_share": "share", "job_sharing": "job_sharing", "allow_background": "allow_background"}
-    group = Group(**{ours: given[theirs] for theirs, ours in names.items() if theirs in given})
+    names = {"group_share": "share", "allow_background": "background"}
+    group = Group(
+        **{ours: given[theirs] for theirs, ours in names.items() if theirs in given},
+        properties=(JOB_SHARING,) if given["job_sharing"] else (),
+    )
     queues = {
         name: QueueJobs(
             queue["owner"], len(queue["real_priorities"]), sum(queue["real_priorities"]), queue.get("same_except_sites")
