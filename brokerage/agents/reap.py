@@ -1,7 +1,7 @@
 """Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start, or where far
 more wait than run. Leaves them failed or closed, their files ready.
 Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
-withdrawn outputs with their last copy, and now and then task queues without jobs, and credentials that expired long ago.
+withdrawn outputs with their last copy, and now and then task queues without jobs, counts of asks, and expired credentials.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.fast_rebrokerage import rebroker_fast
 from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
+from brokerage.ledger.last_asks import forget_old_asks
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.rebrokering import rebroker
 from brokerage.ledger.transfers.lifetimes import remove_expired
@@ -59,6 +60,7 @@ CREDENTIALS = Cleanup(
     lambda: gdpconfig.value("agents", "FORGET_PERIOD"),
     lambda: forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S),
 )
+ASKS = Cleanup(lambda: gdpconfig.value("agents", "FORGET_PERIOD"), forget_old_asks)
 TASK_QUEUES = Cleanup(lambda: _empty_s() / 5, lambda: remove_empty_task_queues(BATCH, _empty_s()))
 
 
@@ -85,6 +87,7 @@ def reap(run: Run) -> int:
     remove_expired(BATCH, BATCH, run.who)
     forget_emptied(BATCH)
     CREDENTIALS.run(run.now)
+    ASKS.run(run.now)
     TASK_QUEUES.run(run.now)
     return ended
 
