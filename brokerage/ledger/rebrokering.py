@@ -40,7 +40,7 @@ def rebroker(waiting: Sequence[JobsAtQueue], who: str, why: str, leave: Leave = 
     if not moved:
         return 0
     values = {**MOVABLE, "queues": [at.queue_id for at in moved], "tasks": [at.task_id for at in moved]}
-    return page_by_page(_JOBS, values, BATCH, lambda jobs: _close(jobs, who, why, leave))
+    return page_by_page(_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave))
 
 
 def rebroker_at_queue(caller: Principal, queue: ComputingQueue, scope: VoScope) -> Rebrokered:
@@ -61,7 +61,7 @@ def rebroker_job(caller: Principal, job: Job, vo: str) -> Rebrokered:
     if waiting.stay:
         return Rebrokered(0, 1, waiting.stay)
     audit(ACT, caller, f"job {job.id}", vo=vo)
-    closed = _close([JobVersion(job.id, job.epoch, job.status, job.task_id)], caller.name, _asked(caller), log_left)
+    closed = close_waiting([JobVersion(job.id, job.epoch, job.status, job.task_id)], caller.name, _asked(caller), log_left)
     return Rebrokered(closed, 1 - closed, "" if closed else "it has just moved on")
 
 
@@ -76,5 +76,6 @@ def _asked(caller: Principal) -> str:
     return f"{caller.name} asked for it to be brokered anew"
 
 
-def _close(jobs: Sequence[JobVersion], who: str, why: str, leave: Leave) -> int:
+def close_waiting(jobs: Sequence[JobVersion], who: str, why: str, leave: Leave) -> int:
+    """Close those of the jobs that are still as seen, so that they are brokered anew: how many."""
     return end_seen(jobs, "closed", who, why, sub_status=SUB_STATUS["closed"], leave=leave)

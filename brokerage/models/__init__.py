@@ -2,6 +2,7 @@
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.dispatch import (
+    GroupUse,
     IdleHour,
     IdleSlot,
     Pilot,
@@ -29,6 +30,7 @@ __all__ = [
     "Feed",
     "GridPart",
     "GridRevision",
+    "GroupUse",
     "IdleHour",
     "IdleSlot",
     "Job",

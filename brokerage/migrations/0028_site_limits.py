@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0026_requirement_sets'),
+        ('brokerage', '0027_group_use'),
     ]
 
     operations = [
