@@ -103,8 +103,10 @@ class PilotMatch:
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request = self.ask.request
-        jobs = jobs or next(filter(None, map(self._hand_out, self.asks)), [])
-        self.turn.over(len(jobs))
+        try:
+            jobs = jobs or next(filter(None, map(self._hand_out, self.asks)), [])
+        finally:
+            self.turn.over(len(jobs))
         if jobs and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
             WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)

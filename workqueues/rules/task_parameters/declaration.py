@@ -25,6 +25,7 @@ from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 MOST_ID = 10**12
 """Largest number of a task that may be named."""
 
+MOST_LABELS, LONGEST_LABEL = 100, 60
 MOST_FIELDS = 100
 """Largest number that a list of counts may hold, and most entries of a list."""
 
@@ -120,6 +121,12 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in listed if name.strip()))
 
 
+def _short(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(names) > MOST_LABELS or any(len(name) > LONGEST_LABEL for name in names):
+        raise fault("length", f"expected at most {MOST_LABELS} names of at most {LONGEST_LABEL} characters")
+    return names
+
+
 def _counts(value: object) -> tuple[int, ...]:
     listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
     counts = tuple(_count(part.strip() if isinstance(part, str) else part) for part in listed)
@@ -178,6 +185,8 @@ Percent = Annotated[float, Field(ge=0, le=100), AS_GIVEN]
 Given = Annotated[str, AfterValidator(_not_blank)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
 """Each name once; read from a list, or from one text with commas."""
+Labels = Annotated[Names, AfterValidator(_short)]
+"""The same, short and few: names that jobs are matched by."""
 Counts = Annotated[tuple[int, ...], BeforeValidator(_counts, json_schema_input_type=list[int] | int | str)]
 """Whole numbers from 1 on; read from a list, from one number, or from a text with commas."""
 TaskIds = Annotated[tuple[int, ...], BeforeValidator(_task_ids, json_schema_input_type=list[int] | int | str)]

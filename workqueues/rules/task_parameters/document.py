@@ -22,6 +22,7 @@ from workqueues.rules.task_parameters.declaration import (
     Count,
     Counts,
     Given,
+    Labels,
     Names,
     Parameter,
     Percent,
@@ -207,6 +208,7 @@ class TaskParameters(BaseModel):
     nucleus: str = text("Nucleus of the task.", "nucleus")
     includedSite: Names = parameter("Only these queues.", (), code="LS")
     excludedSite: Names = parameter("None of these queues.", (), code="LS")
+    stations: Labels = parameter("The jobs get matched only at sites that advertise one of these stations.", ())
     t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
     minCpuEfficiency: Whole = number(
         "CPU efficiency of the scouts, percent, below which the task is exhausted.", high=100, code="MC"
