@@ -106,9 +106,11 @@ def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long (seconds) a job may stay in a state at a queue: below the priority that counts as high, and from it on."""
+    """How long (seconds) a job may stay in a state at a queue (None: while it is open to several): below the priority that counts
+    as high, and from it on.
+    """
 
-    queue_id: int
+    queue_id: int | None
     status: str
     low_s: float
     high_s: float
@@ -147,21 +149,20 @@ def end_overdue(
         "inactive": list(JOB.inactive),
         "merging": [kind.value for kind in MERGING_KINDS],
     }
-    return page_by_page(
-        """
-        SELECT j.id, j.epoch, j.status, j.task_id
-        FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[])
-            AS l(queue, state, low, high)
-        JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
-        WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s
-                AND NOT (j.kind = ANY (%(merging)s) AND l.state = ANY (%(inactive)s)) THEN l.high ELSE l.low END)
-            AND j.id > %(after)s
-        ORDER BY j.id LIMIT %(limit)s
-        """,
-        values,
-        batch,
-        end,
-    )
+    return page_by_page(_OVERDUE_AT_QUEUES, values, batch, end) + page_by_page(_OVERDUE_OPEN, values, batch, end)
+
+
+_OVERDUE = """
+SELECT j.id, j.epoch, j.status, j.task_id
+FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[]) AS l(queue, state, low, high)
+JOIN brokerage_job j ON {at} AND j.status = l.state AND j.ended_at IS NULL
+WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s
+        AND NOT (j.kind = ANY (%(merging)s) AND l.state = ANY (%(inactive)s)) THEN l.high ELSE l.low END)
+    AND j.id > %(after)s
+ORDER BY j.id LIMIT %(limit)s
+"""
+_OVERDUE_AT_QUEUES = _OVERDUE.format(at="j.computing_queue_id = l.queue")
+_OVERDUE_OPEN = _OVERDUE.format(at="l.queue IS NULL AND j.computing_queue_id IS NULL")
 
 
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:

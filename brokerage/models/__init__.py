@@ -4,6 +4,7 @@ from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.dispatch import (
     IdleHour,
     IdleSlot,
+    JobOpening,
     Pilot,
     PlacementRound,
     RequirementPlace,
@@ -33,6 +34,7 @@ __all__ = [
     "Job",
     "JobChange",
     "JobInput",
+    "JobOpening",
     "JobResult",
     "JobRetryHistory",
     "JobSpec",
