@@ -97,15 +97,20 @@ class PilotMatch:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request = self.ask.request
         jobs = jobs or next(filter(None, (hand_out([other])[0] for other in self.asks)), [])
-        if jobs and self._tried is not None:
-            power = self.queue.core_power or CORE_POWER
-            WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)
+        if jobs:
+            self.got(len(jobs))
         jobs = jobs or handed_out_before(self.pilot_id, request.request)
         if not jobs:
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(WAITING.why(self.queue.id, self.resource, closely=request.explain), seconds)
         told = [_told(job, self._credential) for job in jobs]
         return json_answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def got(self, n: int) -> None:
+        """The task queue that was asked last gave so many jobs."""
+        if self._tried is not None:
+            power = self.queue.core_power or CORE_POWER
+            WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
 
     def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
         """Nothing for the pilot, which may be answered so many seconds later."""
