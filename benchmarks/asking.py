@@ -127,6 +127,7 @@ class Client:
             for job_id, epoch, *_ in run_together(leasing([one])):
                 match.got(1)
                 return job_id, epoch
+        match.got(0)
         return None
 
     def _hold(self, said: dict[str, Any]) -> tuple[int, int] | None:

@@ -20,6 +20,7 @@ from brokerage.models import (
     Job,
     JobChange,
     JobInput,
+    JobOpening,
     JobResult,
     JobRetryHistory,
     JobSpec,
@@ -214,6 +215,14 @@ class TaskQueueAdmin(ReadOnlyAdmin):
     number_fields = ("id",)
     search_fields = ("=vo",)
     search_help_text = "Number, or VO."
+
+
+@admin.register(JobOpening)
+class JobOpeningAdmin(ReadOnlyAdmin):
+    """Jobs that wait at a queue, and when they are open to others."""
+
+    list_display = ("job_id", "task_queue", "due")
+    ordering = ("due",)
 
 
 @admin.register(IdleSlot)

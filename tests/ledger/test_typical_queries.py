@@ -35,6 +35,7 @@ from brokerage.queries import movable_jobs
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.failing_tasks import ended_jobs
+from brokerage.queries.fast_rebrokerage import jobs_leaving, shares_at_queues
 from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
@@ -50,6 +51,7 @@ from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks, withholdable_tasks
+from brokerage.rules.dispatch.fast_rebrokerage import Move
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -231,7 +233,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("files that go to their destination", lambda: send_datasets(tasks.get(id=7), "test"), ("dataset_of_task",)),
     ("how far datasets are", lambda: dataset_places([14, 15]), ("workqueues_dataset_pkey",)),
     ("jobs whose outputs have arrived", lambda: finish_delivered([7, 8], "test", [7, 8]), ("brokerage_job_pkey",)),
-    ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
+    ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place", "task_keeps_jobs")),
     ("pilots at work", note_pilots_at_work, ("job_lease_place", "brokerage_pilot_pkey")),
     ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),
     ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),
@@ -243,7 +245,13 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("task queues with waiting jobs", lambda: WaitingWork().of(7, fresh=True), ("job_ready",)),
     ("the last decisions of a task", lambda: latest(7), ("decision_of_task",)),
     ("the parts of a job", lambda: parts_of_job(7), ("file_out_job",)),
-    ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open",)),
+    ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open", "task_keeps_jobs")),
+    ("jobs of shares at queues", lambda: shares_at_queues([("demo", "MC"), ("demo", "Express")]), ("job_open",)),
+    (
+        "jobs that leave a queue where too many wait",
+        lambda: jobs_leaving(Move(7, "demo", "MC", 100, ""), [7, LARGE_TASK], 600.0),
+        ("job_open", "job_ended_lately"),
+    ),
     ("how queues serve their jobs", queue_services, ("job_open", "pilot_of_queue")),
     ("jobs that wait at some queues", lambda: waiting_at([7, 8]), ("job_open",)),
     ("jobs at some queues by task", lambda: movable_jobs.waiting_at([7, 8]), ("job_open",)),
