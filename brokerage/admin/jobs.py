@@ -22,6 +22,7 @@ from brokerage.models import (
     Job,
     JobChange,
     JobInput,
+    JobOpening,
     JobResult,
     JobRetryHistory,
     JobSpec,
@@ -250,6 +251,14 @@ class TaskQueueAdmin(ReadOnlyAdmin):
             (row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named
         )
         return format_html_join("; ", "{}, outputs to {}", shown) or "-"
+
+
+@admin.register(JobOpening)
+class JobOpeningAdmin(ReadOnlyAdmin):
+    """Jobs that wait at a queue, and when they are open to others."""
+
+    list_display = ("job_id", "task_queue", "due")
+    ordering = ("due",)
 
 
 @admin.register(IdleSlot)

@@ -114,14 +114,13 @@ class PilotMatch:
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request, full = self.ask.request, None
-        before = [] if jobs else handed_out_before(self.pilot_id, request.request)
-        if not jobs and not before:
-            full = self._full(1) if self._tried is not None else None
-            jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
-        self.turn.over(len(jobs))
-        if jobs and self._tried is not None:
-            power = self.queue.core_power or CORE_POWER
-            WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)
+        try:
+            before = [] if jobs else handed_out_before(self.pilot_id, request.request)
+            if not jobs and not before:
+                full = self._full(1) if self._tried is not None else None
+                jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
+        finally:
+            self.got(len(jobs))
         if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(full or self._why(), seconds)
@@ -151,6 +150,13 @@ class PilotMatch:
     def _answer(self, told: dict[str, Any]) -> HttpResponse:
         """With the fields of the ask that are not known."""
         return with_unknown(json_answer(told | {"unknown": list(unknown)} if (unknown := self.ask.unknown) else told), unknown)
+
+    def got(self, n: int) -> None:
+        """The task queue that was asked last gave so many jobs: its unit has so much more, and its site no more room than that."""
+        self.turn.over(n)
+        if n and self._tried is not None:
+            power = self.queue.core_power or CORE_POWER
+            WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
 
     def _hand_out(self, ask: Ask) -> list[LeasedJob]:
         """What an ask gets of the task queue that it is about."""

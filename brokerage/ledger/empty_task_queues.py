@@ -18,6 +18,7 @@ _OLD = """
 SELECT t.id FROM brokerage_taskqueue t
 WHERE t.used_at < now() - make_interval(secs => %(empty_s)s)
     AND NOT EXISTS (SELECT FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL)
+    AND NOT EXISTS (SELECT FROM brokerage_jobopening o WHERE o.task_queue_id = t.id)
 ORDER BY t.used_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 """
 _NAMED = """

@@ -84,7 +84,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
 
 
 def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[Slot, int]:
-    """The same of jobs that may go to several computing queues ."""
+    """The same of jobs that may go to several computing queues."""
     requirement = _of_task(task)
     set_id = requirement_set(requirement.sets, places)
     keys = {slot: _key(task, requirement, None, slot, set_id) for slot in set(slots)}
@@ -100,11 +100,13 @@ def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLA
         with connection.cursor() as cursor:
             cursor.execute(_NEW_SET, [text])
             set_id, is_new = cursor.fetchone()
-        if not is_new:
-            return int(set_id)
-        value, place = partial(RequirementValue, requirement_set_id=set_id), partial(RequirementPlace, requirement_set_id=set_id)
-        RequirementValue.objects.bulk_create(value(attribute=name, value=one) for name, some in sets.items() for one in some)
-        RequirementPlace.objects.bulk_create(place(computing_queue_id=i, storage=storage) for i, (_, storage) in places.items())
+        if is_new:
+            value = partial(RequirementValue, requirement_set_id=set_id)
+            RequirementValue.objects.bulk_create(value(attribute=name, value=one) for name, some in sets.items() for one in some)
+        if places:  # of a set that is there too: a queue that was removed and came back has another id
+            place = partial(RequirementPlace, requirement_set_id=set_id)
+            rows = [place(computing_queue_id=i, storage=storage) for i, (_, storage) in sorted(places.items())]
+            RequirementPlace.objects.bulk_create(rows, ignore_conflicts=True)
         return int(set_id)
 
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0028_site_limits'),
+        ('brokerage', '0029_job_openings'),
     ]
 
     operations = [
