@@ -22,6 +22,7 @@ from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import (
+    AskHour,
     ComputingQueue,
     DeclaredSlots,
     Feed,
@@ -33,6 +34,7 @@ from brokerage.models import (
     Measured,
     Pilot,
     PilotCE,
+    QueueAsk,
     Software,
     StorageEndpoint,
     TransferLink,
@@ -85,6 +87,8 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     numbers = Advertisement(max_jobs=10, max_submitting_jobs=10, current_jobs=1, current_submitting_jobs=0)
     advertise(queue.site_id, SiteCount(numbers, timezone.now(), ("st1",)), "enrolment")
     assert take_room(queue.site_id, 1, 900.0)
+    AskHour.objects.create(queue=queue, outcome="no_job", hour=timezone.now(), minutes=[1] * 60)
+    QueueAsk.objects.create(queue=queue, at=timezone.now(), pilot_id=uuid4(), outcome="no_job", offer={}, took_ms=1.0)
     MatchGauge.objects.create(site_id=queue.site_id, ce="ce1", attribute="vo", value="demo")
     PilotCE.objects.create(pilot=pilot, ce="ce1")
 
