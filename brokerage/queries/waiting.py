@@ -19,7 +19,7 @@ from django.db import connection
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
-from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
 from workqueues.rules.shares.serving import ServingOrder
@@ -33,6 +33,8 @@ AT_MOST = 20
 """What took so long to read is kept for so many times as long."""
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
+MOST_GONE = 1000
+"""Task queues without waiting jobs of which a queue still knows whom they suit, beside as many as wait."""
 _FIRST = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
@@ -115,6 +117,7 @@ class WaitingWork:
     _first: dict[int, _First] = field(default_factory=dict)
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
+    _verdicts: dict[int, Verdicts] = field(default_factory=dict)
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
     _dice: Random = field(default_factory=Random)
@@ -149,8 +152,9 @@ class WaitingWork:
                 self._read_all()
             kept = self._lists.get(queue_id)
             if kept is None:
-                ids = self._at_queue.get(queue_id, ())
-                kept = self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, ids, self._first))
+                began, ids = time.monotonic(), self._at_queue.get(queue_id, ())
+                kept = self._lists[queue_id] = _KeptList(began, self._list(queue_id, ids, self._first))
+                self._until += AT_MOST * (time.monotonic() - began)
             return kept.waiting
 
     def handed_out(self, waiting: WaitingQueue, hs06: float) -> None:
@@ -168,7 +172,7 @@ class WaitingWork:
         """Read anew at the next use."""
         with self._lock:
             self._until, self._serving = 0.0, ServingSince()
-            for kept in (self._facts, self._first, self._at_queue, self._lists):
+            for kept in (self._facts, self._first, self._at_queue, self._lists, self._verdicts):
                 kept.clear()
 
     def _place(self, unit: Unit) -> float:
@@ -207,13 +211,17 @@ class WaitingWork:
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
         known = ((id_, self._facts[id_], first[id_]) for id_ in ids if id_ in self._facts)
-        return WaitingList(
+        waiting = [
             WaitingQueue(
                 id_, facts.requirement, -best.ready_priority, best.job_id, facts.unit, facts.label, best.weight,
                 facts.queue_id is None, facts.places.get(queue_id, ""),
             )
             for id_, facts, best in known
-        )  # fmt: skip
+        ]  # fmt: skip
+        verdicts = self._verdicts.get(queue_id)
+        if verdicts is None or len(verdicts) > 2 * len(waiting) + MOST_GONE:
+            verdicts = self._verdicts[queue_id] = Verdicts()
+        return WaitingList(waiting, verdicts)
 
 
 WAITING = WaitingWork()
