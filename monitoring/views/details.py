@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
 from brokerage.queries.command_lines import command_line
-from brokerage.queries.jobs import inputs_of_job
+from brokerage.queries.jobs import inputs_of_job, open_to
 from brokerage.queries.task_status import task_status
 from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.task_status_text import headline, reasons
@@ -139,6 +139,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
+        "open_to": open_to(job_id, using=alias()),
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "pilot": pilot_of(row),
