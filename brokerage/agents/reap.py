@@ -1,5 +1,5 @@
-"""Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start. Leaves them
-failed or closed, their files ready.
+"""Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start, or where far
+more wait than run. Leaves them failed or closed, their files ready.
 Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
 withdrawn outputs with their last copy, credentials that expired long ago now and then.
 """
@@ -14,6 +14,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import forget_expired
 from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.agents.fast_rebrokerage import rebroker_fast
 from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
 from brokerage.ledger.job_openings import open_due
 from brokerage.ledger.pilots import note_pilots_at_work
@@ -24,7 +25,8 @@ from brokerage.models import ComputingQueue
 from brokerage.queries.movable_jobs import waiting_at, waiting_open
 from brokerage.queries.stranded_jobs import queue_services, stranded_task_queues
 from brokerage.rules.dispatch.settlement import JobVersion
-from brokerage.rules.dispatch.timeouts import ENDINGS, QueueFacts, limit_s, suspended
+from brokerage.rules.dispatch.timeout_table import ENDINGS, kinds_alike
+from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, suspended
 from brokerage.rules.facts.ask import Config
 from workqueues.ledger.holds import note_reason
 
@@ -70,7 +72,7 @@ def reap(run: Run) -> int:
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
-    ended += rebroker_stranded(run, leave)
+    ended += rebroker_stranded(run, leave) + rebroker_fast(run, leave)
     ended += open_due(BATCH, run.who)
     remove_expired(BATCH, BATCH, run.who)
     forget_emptied(BATCH)
@@ -107,7 +109,8 @@ def limits_of(queue_id: int | None, facts: QueueFacts, config: Config) -> list[L
     high = config["HIGH_PRIORITY"]
     limits = []
     for state in ENDINGS:
-        low_s, high_s = limit_s(state, high - 1, facts, config), limit_s(state, high, facts, config)
-        if low_s is not None or high_s is not None:
-            limits.append(Limit(queue_id, state, low_s or inf, high_s or inf))
+        for kinds in kinds_alike(state):
+            low_s, high_s = (limit_s(state, priority, facts, config, kinds[0]) for priority in (high - 1, high))
+            if low_s is not None or high_s is not None:
+                limits.append(Limit(queue_id, state, low_s or inf, high_s or inf, kinds))
     return limits

@@ -10,6 +10,7 @@ from itertools import chain
 
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.agents.group_shares import GroupShares
 from brokerage.queries.share_use import share_use
 from workqueues.ledger.standings import note_queue_standings, note_standings
 from workqueues.models import WorkQueue
@@ -18,6 +19,8 @@ from workqueues.queries.units import Units
 from workqueues.queries.work_queues import active_queues, shared_queues
 from workqueues.rules.shares.usage import UnitStanding, Use, of_queues, of_tree
 from workqueues.rules.throttle.units import RESOURCE
+
+GROUPS = GroupShares()
 
 
 @agent("share")
@@ -28,6 +31,7 @@ def share(run: Run) -> int:
     shares = one_by_one(sorted(forest), lambda vo: list(of_tree(forest[vo].nodes, use.shares.get(vo, {}))), leave)
     note_standings(chain.from_iterable(shares), run.now)
     note_queue_standings(dict(_queues(use.queues, leave)), run.now)
+    GROUPS.run(run.now)
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
@@ -23,7 +24,9 @@ from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.handing_out import hand_out, handed_out_before
 from brokerage.ledger.lease import Ask, HeldAtMost
+from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.pilots import end_idling, note_vain_ask
+from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue
 from brokerage.queries.waiting import WAITING, AskedQueue
@@ -66,8 +69,9 @@ def match(request: HttpRequest) -> HttpResponse:
     match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
     if not queue.hands_out:
         return match.in_vain(Nothing("queue", note=f"its status is {queue.status}"), 0.0)
-    best = next(match.asks, None)
-    return match.tell([]) if best is None else jointly(request, Wish(ASKS, best, match.tell))
+    if match.turn.by_kind or (best := next(match.asks, None)) is None:
+        return match.tell([])
+    return jointly(request, Wish(ASKS, best, match.tell))
 
 
 class PilotMatch:
@@ -79,6 +83,7 @@ class PilotMatch:
         self.pilot_id, self.queue, self.ask, self.resource, self.most = pilot_id, queue, ask, resource, most
         self._credential = principal.credential or 0
         self._tried: WaitingQueue | None = None
+        self.turn = SiteTurn(queue.site, resource.grid_ces or ())
         self.asks = self._asks()
 
     def _asks(self) -> Iterator[Ask]:
@@ -86,26 +91,45 @@ class PilotMatch:
         watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
         asked = AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
         for fresh, any_job in TRIES:
-            for waiting, window in WAITING.offers(asked, self.resource, fresh=fresh):
+            for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
+                if not (n := self.turn.allowed(request.n or 1)):
+                    return
                 self._tried = waiting
                 if any_job and not window.size:
                     continue
                 lease = lease_s(waiting.label, self.queue.workflow, watcher)
-                yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, request.n or 1)
+                yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, n)
 
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request = self.ask.request
-        jobs = jobs or next(filter(None, (hand_out([other])[0] for other in self.asks)), [])
+        try:
+            jobs = jobs or next(filter(None, map(self._hand_out, self.asks)), [])
+        finally:
+            self.turn.over(len(jobs))
         if jobs and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
             WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)
         jobs = jobs or handed_out_before(self.pilot_id, request.request)
         if not jobs:
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
-            return self.in_vain(WAITING.why(self.queue.id, self.resource, closely=request.explain), seconds)
+            return self.in_vain(self._why(), seconds)
         told = [_told(job, self._credential) for job in jobs]
         return json_answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def _hand_out(self, ask: Ask) -> list[LeasedJob]:
+        """What an ask gets of the task queue that it is about."""
+        return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+
+    def _why(self) -> Nothing:
+        """Why there was nothing, with the limits in words."""
+        if self.turn.no_room:
+            return Nothing("limits", limits=self.turn.limits(())[0])
+        why = WAITING.why(self.queue.id, self.resource, hits=self.turn.hits, closely=self.ask.request.explain)
+        if why.reason != "limits":
+            return why
+        told, wait_s = self.turn.limits(why.limits)
+        return replace(why, limits=told, wait_s=wait_s)
 
     def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
         """Nothing for the pilot, which may be answered so many seconds later."""
@@ -154,6 +178,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
             banned_job_types=said.banned_job_types,
             banned_tags=said.banned_tags,
             setup=said.setup,
+            stations=SITE_ROOM.stations(queue.site),
             owners=serves.owners,
             owner_groups=serves.owner_groups,
             sharing_groups=groups,

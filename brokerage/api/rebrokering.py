@@ -44,7 +44,8 @@ def _answers(summary: str, description: str) -> Any:
     return extend_schema(
         tags=["brokerage"],
         summary=summary,
-        description=f"{description} Jobs stay whose task names the queue, and at a queue that is paused or has disableReassign.",
+        description=f"{description} Jobs stay whose task names the queue or has disableReassign, and at a queue that is paused "
+        "or has it.",
         request=None,
         responses={200: RebrokeredShown, **refusals(404, 409, 422)},
     )

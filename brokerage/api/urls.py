@@ -12,6 +12,7 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.site_advertisements import SiteAdvertisementView
 from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
 from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
@@ -61,6 +62,7 @@ urlpatterns = [
     path("links/<str:source>/<str:destination>/", OneLink.as_view(), name="link-detail"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
+    path("sites/<str:site>/advertisement/", SiteAdvertisementView.as_view(), name="site-advertisement"),
 ]
 
 page_urlpatterns = [

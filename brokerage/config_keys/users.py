@@ -1,4 +1,4 @@
-"""Configuration keys of what users and groups may have at once."""
+"""Configuration keys of what users and groups may have at once, and of jobs that wait at a queue for too long."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ ANALY_TIMEOUT_<group> | duration | unset | 0s..365d zero_is_unset | facts on tim
     The same for jobs of a working group.
 ANALY_QUIET | duration | 3h | 50ms..30d | facts on timeouts 4.6
     Lately means in this time, which they wait in any case; at a queue that is offline or in test no longer than this.
+
+FAST_REBRO_THRESHOLD_NQNR_RATIO | float | 3 | 0.. zero_is_unset | seed 000; facts on timeouts 4.3
+    Jobs of a share leave a queue where more than so many times the running ones wait, if the two further thresholds are
+    exceeded too; so many as are above all three.
+FAST_REBRO_THRESHOLD_NQUEUE_FRAC | float | 0.3 | 0..1 zero_is_unset | seed 000; facts on timeouts 4.3
+    The second: the part that waits there of all jobs of the share that wait; queues with declared slots do not count.
+FAST_REBRO_THRESHOLD_NQUEUE_<gshare> | int jobs | unset | 0.. zero_is_unset | seed 000; decision D3
+    The third: how many jobs of this share wait there. Unset: jobs of the share stay.
+FAST_REBRO_MIN_AGE | duration | 10min | 50ms..30d | decisions D3, A3
+    Jobs that have stood as they do for less than this stay. After jobs of a share have left a queue no others of it leave there
+    for as long.
 
 [pandaserver:dbproxy]
 USER_JOB_PRIO_BOOST_DICTS | json | [] | | facts on gdpconfig 1.2.8

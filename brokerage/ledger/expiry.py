@@ -15,14 +15,16 @@ from django.db import connection
 
 from broker_site.foundation.agency.batches import LOCKED, code_of, in_halves, in_words
 from brokerage.ledger.unreported_ends import end_jobs
+from brokerage.models.job import TO_REASSIGN
+from brokerage.queries.movable_jobs import KEPT_TASKS
 from brokerage.rules.dispatch.settlement import Ending, JobVersion
-from brokerage.rules.facts.job_kind import MERGING_KINDS
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
 
 BATCH = 200
 logger = logging.getLogger(__name__)
-SUB_STATUS: dict[Ending, str] = {"closed": "toreassign", "failed": "timeout", "cancelled": "", "finished": ""}
+SUB_STATUS: dict[Ending, str] = {"closed": TO_REASSIGN, "failed": "timeout", "cancelled": "", "finished": ""}
 """What the sub-status says of a job that was ended for staying too long."""
 
 
@@ -72,22 +74,22 @@ def end_seen(
     return total
 
 
+_EXPIRED = f"""
+SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
+WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL (%(suspended)s)
+    AND (j.kill_requested OR j.task_id NOT IN ({KEPT_TASKS})) AND j.id > %(after)s ORDER BY j.id LIMIT %(limit)s
+"""
+
+
 def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Leave = log_left) -> int:
-    """Fail the jobs whose lease ran out by the database's clock, but not at the `suspended` queues: how many.
+    """Fail the jobs whose lease ran out by the database's clock, but not at the `suspended` queues, nor those of tasks with
+    disableReassign unless they are to be killed: how many.
 
     `limit` at a time; where some could not be ended, those behind them come in the same run.
     """
     why = {"why": "no sign of life within the lease", "sub_status": "lost_heartbeat", "only": "lease over"}
-    return page_by_page(
-        """
-        SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
-        WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL(%(suspended)s)
-            AND j.id > %(after)s ORDER BY j.id LIMIT %(limit)s
-        """,
-        {"suspended": list(suspended)},
-        limit,
-        lambda expired: end_seen(expired, "failed", who, leave=leave, **why),
-    )
+    values = {"suspended": list(suspended)}
+    return page_by_page(_EXPIRED, values, limit, lambda expired: end_seen(expired, "failed", who, leave=leave, **why))
 
 
 def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
@@ -106,14 +108,34 @@ def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long (seconds) a job may stay in a state at a queue (None: while it is open to several): below the priority that counts
-    as high, and from it on.
+    """How long (seconds) a job of these kinds may stay in a state at a queue (None: while it is open to several): below the
+    priority that counts as high, and from it on.
     """
 
     queue_id: int | None
     status: str
     low_s: float
     high_s: float
+    kinds: tuple[JobKind, ...] = tuple(JobKind)
+
+
+_OVERDUE = f"""
+SELECT j.id, j.epoch, j.status, j.task_id
+FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[], %(kinds)s::int[])
+    AS l(queue, state, low, high, kinds)
+JOIN brokerage_job j ON {{at}} AND j.status = l.state AND j.ended_at IS NULL
+WHERE (l.kinds >> j.kind) & 1 = 1
+    AND (j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
+        OR l.state = 'transferring' AND j.sub_status <> '' AND j.lease_s > 0
+            AND greatest(j.last_seen, j.status_since) < now() - make_interval(secs => j.lease_s))
+    AND j.task_id NOT IN ({KEPT_TASKS}) AND j.id > %(after)s
+ORDER BY j.id LIMIT %(limit)s
+"""
+"""A kind is a bit of `kinds`. A transferring job with a sub status is staged out by means of its site's own, which give signs of
+life: it may be silent for as long as its lease was, the heartbeat limit of its workflow.
+"""
+_OVERDUE_AT_QUEUES = _OVERDUE.format(at="j.computing_queue_id = l.queue")
+_OVERDUE_OPEN = _OVERDUE.format(at="l.queue IS NULL AND j.computing_queue_id IS NULL")
 
 
 def end_overdue(
@@ -124,9 +146,8 @@ def end_overdue(
     batch: int,
     leave: Leave = log_left,
 ) -> int:
-    """End jobs that stayed in their state for longer than allowed, as `endings` says per state: how many.
-
-    The priority of merge jobs is no reason to end them sooner where a queue is inactive (facts on timeouts 4.1).
+    """End jobs that stayed in their state for longer than allowed, as `endings` says per state, but for those of tasks with
+    disableReassign: how many.
     """
 
     def end(jobs: Sequence[JobVersion]) -> int:
@@ -145,24 +166,10 @@ def end_overdue(
         "states": [x.status for x in limits],
         "lows": [x.low_s for x in limits],
         "highs": [x.high_s for x in limits],
+        "kinds": [sum(1 << kind for kind in x.kinds) for x in limits],
         "urgent": high_priority,
-        "inactive": list(JOB.inactive),
-        "merging": [kind.value for kind in MERGING_KINDS],
     }
     return page_by_page(_OVERDUE_AT_QUEUES, values, batch, end) + page_by_page(_OVERDUE_OPEN, values, batch, end)
-
-
-_OVERDUE = """
-SELECT j.id, j.epoch, j.status, j.task_id
-FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[]) AS l(queue, state, low, high)
-JOIN brokerage_job j ON {at} AND j.status = l.state AND j.ended_at IS NULL
-WHERE j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s
-        AND NOT (j.kind = ANY (%(merging)s) AND l.state = ANY (%(inactive)s)) THEN l.high ELSE l.low END)
-    AND j.id > %(after)s
-ORDER BY j.id LIMIT %(limit)s
-"""
-_OVERDUE_AT_QUEUES = _OVERDUE.format(at="j.computing_queue_id = l.queue")
-_OVERDUE_OPEN = _OVERDUE.format(at="l.queue IS NULL AND j.computing_queue_id IS NULL")
 
 
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:

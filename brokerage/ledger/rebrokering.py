@@ -47,7 +47,7 @@ def rebroker(waiting: Sequence[JobsAtQueue], who: str, why: str, leave: Leave = 
         return 0
     bound = [at for at in moved if at.queue_id is not None]
     values = {**MOVABLE, "queues": [at.queue_id for at in bound], "tasks": [at.task_id for at in bound]}
-    closed = page_by_page(_JOBS, values, BATCH, lambda jobs: _close(jobs, who, why, leave)) if bound else 0
+    closed = page_by_page(_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave)) if bound else 0
     return closed + rebroker_open([at.task_id for at in moved if at.queue_id is None], who, why, leave)
 
 
@@ -58,7 +58,7 @@ def rebroker_open(
     if not tasks:
         return 0
     values = {**MOVABLE, "tasks": list(tasks), "task_queues": None if task_queues is None else list(task_queues)}
-    return page_by_page(_OPEN_JOBS, values, BATCH, lambda jobs: _close(jobs, who, why, leave))
+    return page_by_page(_OPEN_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave))
 
 
 def rebroker_at_queue(caller: Principal, queue: ComputingQueue, scope: VoScope) -> Rebrokered:
@@ -79,7 +79,7 @@ def rebroker_job(caller: Principal, job: Job, vo: str) -> Rebrokered:
     if waiting.stay:
         return Rebrokered(0, 1, waiting.stay)
     audit(ACT, caller, f"job {job.id}", vo=vo)
-    closed = _close([JobVersion(job.id, job.epoch, job.status, job.task_id)], caller.name, _asked(caller), log_left)
+    closed = close_waiting([JobVersion(job.id, job.epoch, job.status, job.task_id)], caller.name, _asked(caller), log_left)
     return Rebrokered(closed, 1 - closed, "" if closed else "it has just moved on")
 
 
@@ -94,5 +94,6 @@ def _asked(caller: Principal) -> str:
     return f"{caller.name} asked for it to be brokered anew"
 
 
-def _close(jobs: Sequence[JobVersion], who: str, why: str, leave: Leave) -> int:
+def close_waiting(jobs: Sequence[JobVersion], who: str, why: str, leave: Leave) -> int:
+    """Close those of the jobs that are still as seen, so that they are brokered anew: how many."""
     return end_seen(jobs, "closed", who, why, sub_status=SUB_STATUS["closed"], leave=leave)

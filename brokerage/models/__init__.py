@@ -2,6 +2,7 @@
 
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.dispatch import (
+    GroupUse,
     IdleHour,
     IdleSlot,
     JobOpening,
@@ -18,6 +19,7 @@ from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.retry_rule import RetryRule
+from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
@@ -29,6 +31,7 @@ __all__ = [
     "Feed",
     "GridPart",
     "GridRevision",
+    "GroupUse",
     "IdleHour",
     "IdleSlot",
     "Job",
@@ -43,8 +46,10 @@ __all__ = [
     "LinkLoad",
     "LocalCopy",
     "LocalOverride",
+    "MatchGauge",
     "Measured",
     "Pilot",
+    "PilotCE",
     "PlacementRound",
     "QueueStorage",
     "ReplicaChange",
@@ -52,7 +57,9 @@ __all__ = [
     "RequirementSet",
     "RequirementValue",
     "RetryRule",
+    "RoomBlock",
     "Site",
+    "SiteAdvertisement",
     "Software",
     "StorageEndpoint",
     "StoredSnapshot",

@@ -85,7 +85,7 @@ class TaskQueue(models.Model):
     requirement_set = models.ForeignKey(RequirementSet, models.PROTECT, db_index=False, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
     used_at = models.DateTimeField(db_default=Now(), help_text="when jobs were last put here")
-    priority = models.FloatField(default=1, db_default=1, help_text="its part of the share of its group, under the policy dirac")
+    priority = models.FloatField(null=True, blank=True, help_text="its part of the share of its group")
 
     class Meta:
         constraints = [
@@ -150,6 +150,25 @@ class PlacementRound(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} at {self.at:%H:%M:%S}"
+
+
+class GroupUse(models.Model):
+    """What the jobs of an owner in a group held in one hour, for the correction of shares."""
+
+    id = models.BigAutoField(primary_key=True)
+    vo = models.CharField(max_length=32)
+    owner_group = models.CharField(max_length=32)
+    owner = models.CharField(max_length=128)
+    hour = models.DateTimeField(help_text="its beginning, UTC")
+    hs06_s = models.FloatField(default=0, db_default=0, help_text="cores x HS06 per core x seconds")
+    looked_at = models.DateTimeField(help_text="when it was last looked at")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["vo", "owner_group", "owner", "hour"], name="group_use_once")]
+        indexes = [models.Index(fields=["hour"], name="group_use_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.owner_group}/{self.owner} {self.hour:%Y-%m-%dT%H}"
 
 
 class IdleSlot(models.Model):

@@ -16,8 +16,12 @@ from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 
 NOTES = 1000
-MERGE_RELATION, RETRY_RELATION = "merge", "retry"
-"""Relation of a job to the one that merges its outputs; others are those of tries."""
+MERGE_RELATION, RETRY_RELATION, REBROKER_RELATION = "merge", "retry", "rebroker"
+"""Relation of a job to the one that merges its outputs; others are those of tries: after an end of its own, or after it was
+closed to be brokered anew.
+"""
+TO_REASSIGN = "toreassign"
+"""Sub-status of a job that was closed so that its files are brokered anew."""
 READABLE = (datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
 """Times that every reader can hold, in every time zone."""
 

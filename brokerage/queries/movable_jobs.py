@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.db import connection
@@ -13,10 +13,16 @@ from brokerage.rules.dispatch.stranding import names_place
 from brokerage.rules.dispatch.timeouts import QueueFacts, suspended
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.states import JOB
+from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.task_parameters.document import read_parameters
 
 NAMED = "the task names its queue"
 SUSPENDED = "its queue is paused, or disableReassign stands there"
+KEPT = "its task has disableReassign"
+KEPT_TASKS = "SELECT id FROM workqueues_task WHERE ended_at IS NULL AND split_rule LIKE '%%DI=1%%'"
+"""Live tasks of which no job is taken back by a time limit (decision D4); they have an index of their own. For statements with
+values.
+"""
 
 
 class JobsAtQueue(NamedTuple):
@@ -35,7 +41,8 @@ MOVABLE: Mapping[str, Any] = {"states": sorted(JOB.waiting), "merging": [kind.va
 EVERY_VO = VoScope(everything=True)
 
 _JOBS = """
-SELECT q.id, j.task_id, j.n, q.name, q.site_id, q.status, q.catchall, t.site, p.task_params -> 'includedSite'
+SELECT q.id, j.task_id, j.n, q.name, q.site_id, q.status, q.catchall, t.site, t.split_rule,
+    p.task_params -> 'includedSite'
 FROM (
     SELECT computing_queue_id, task_id, count(*) AS n FROM brokerage_job
     WHERE {which} AND ended_at IS NULL AND status = ANY (%(states)s) AND kind <> ALL (%(merging)s) GROUP BY 1, 2
@@ -48,9 +55,11 @@ _OPEN = _JOBS.format(which="computing_queue_id IS NULL AND task_queue_id = ANY (
 _OF_JOB = _JOBS.format(which="id = %(job)s")
 
 
-def waiting_at(queues: Sequence[int], scope: VoScope = EVERY_VO) -> list[JobsAtQueue]:
-    """Jobs of these VOs that wait at the queues, in the order of queues; nothing is asked where there are none."""
-    return _waiting(_AT_QUEUES, scope, queues=list(queues)) if queues else []
+def waiting_at(queues: Sequence[int], scope: VoScope = EVERY_VO, states: Iterable[str] = JOB.waiting) -> list[JobsAtQueue]:
+    """Jobs of these VOs that wait, or are in one of `states`, at the queues, in the order of queues; nothing is asked where there
+    are none.
+    """
+    return _waiting(_AT_QUEUES, scope, queues=list(queues), states=sorted(states)) if queues else []
 
 
 def waiting_open(task_queues: Sequence[int]) -> list[JobsAtQueue]:
@@ -73,15 +82,17 @@ def _waiting(statement: str, scope: VoScope, **which: Any) -> list[JobsAtQueue]:
         values = {**MOVABLE, "everything": scope.everything, "vos": sorted(scope.names), **which}
         cursor.execute(statement, values)
         return [
-            JobsAtQueue(queue, task, n, _stay({name, place}, QueueFacts(status or "online", catchall or ""), site, included))
-            for queue, task, n, name, place, status, catchall, site, included in cursor.fetchall()
+            JobsAtQueue(queue, task, n, _stay({name, place}, QueueFacts(status or "online", switches or ""), site, rule, asked))
+            for queue, task, n, name, place, status, switches, site, rule, asked in cursor.fetchall()
         ]
 
 
-def _stay(places: set[str | None], queue: QueueFacts, site: str, included: str | None) -> str:
-    """`included`: includedSite as JSON, a list or a comma text."""
+def _stay(places: set[str | None], queue: QueueFacts, site: str, rule: str, included: str | None) -> str:
+    """`rule`: the split rule of the task; `included`: includedSite as JSON, a list or a comma text."""
     asked, _ = read_parameters({"includedSite": json.loads(included or "null")})
     anywhere = None in places and bool(asked.includedSite)  # an open job goes to those that are named
     if anywhere or names_place({name for name in places if name is not None}, site, asked.includedSite):
         return NAMED
-    return SUSPENDED if suspended(queue) else ""
+    if suspended(queue):
+        return SUSPENDED
+    return KEPT if suspended(queue, disable_reassign=parse(rule).disable_reassign) else ""

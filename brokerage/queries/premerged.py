@@ -10,6 +10,7 @@ from typing import NamedTuple
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from broker_site.foundation import gdpconfig
+from brokerage.queries.movable_jobs import KEPT_TASKS
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from brokerage.rules.explain.task_status_text import SiteMerge
@@ -58,7 +59,7 @@ _STRANDED = f"""
 SELECT j.id, j.epoch, j.status, j.task_id
 FROM brokerage_computingqueue q JOIN brokerage_job j ON j.computing_queue_id = q.id AND j.ended_at IS NULL
 WHERE q.status <> ALL(%(hands_out)s) AND q.status_since < now() - make_interval(secs => %(unserved_s)s)
-    AND j.kind = {MERGE} AND j.status = 'activated'
+    AND j.kind = {MERGE} AND j.status = 'activated' AND j.task_id NOT IN ({KEPT_TASKS})
 ORDER BY j.id
 """
 _SITES = f"""
@@ -153,7 +154,9 @@ def ready_to_merge(waiting: Iterable[WaitingJob], others: Sequence[WaitedFor], s
 
 
 def stranded_merges(unserved_s: float) -> list[JobVersion]:
-    """Merge jobs that wait for a pilot where for so many seconds none has got a job."""
+    """Merge jobs that wait for a pilot where for so many seconds none has got a job, but for those of tasks with
+    disableReassign.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_STRANDED, {"hands_out": sorted(HANDS_OUT), "unserved_s": unserved_s})
         return [JobVersion(*row) for row in cursor.fetchall()]

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
-from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Requirement, Resource, with_sets
+from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
@@ -37,26 +38,15 @@ CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
     ORDER BY j.ready_priority, j.id LIMIT 1) best
 """
-ALL = f"SELECT t.id, best.ready_priority, best.id, t.priority FROM brokerage_taskqueue t {_FIRST}"
+ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {_FIRST}"
 AT_QUEUE = f"""
-SELECT t.id, best.ready_priority, best.id, t.priority FROM (
+SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT id, priority FROM brokerage_taskqueue WHERE computing_queue_id = %(queue)s
     UNION ALL
     SELECT q.id, q.priority FROM brokerage_requirementplace p
         JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
     WHERE p.computing_queue_id = %(queue)s AND q.computing_queue_id IS NULL
 ) t {_FIRST}
-"""
-FACTS = """
-SELECT t.id, t.computing_queue_id, q.name, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, t.cpu_time_s, t.owner,
-    t.owner_group, t.setup, t.gshare, t.work_queue_id, t.prod_source_label,
-    ARRAY(SELECT v.attribute || E'\\x01' || v.value FROM brokerage_requirementvalue v
-        WHERE v.requirement_set_id = t.requirement_set_id),
-    CASE WHEN t.computing_queue_id IS NULL THEN ARRAY(
-        SELECT p.computing_queue_id || E'\\x01' || c.name || E'\\x01' || p.storage
-        FROM brokerage_requirementplace p JOIN brokerage_computingqueue c ON c.id = p.computing_queue_id
-        WHERE p.requirement_set_id = t.requirement_set_id) END
-FROM brokerage_taskqueue t LEFT JOIN brokerage_computingqueue q ON q.id = t.computing_queue_id WHERE t.id = ANY (%s)
 """
 PRIORITIES = """
 SELECT -ready_priority, count(*) FROM (
@@ -68,21 +58,6 @@ MOST_SINCE = 10_000
 """Jobs handed out that are remembered until they are counted."""
 MOST_COUNTED = 5000
 """Jobs of a task queue whose user priorities are counted, those with the highest first."""
-
-
-class _Facts(NamedTuple):
-    """What never changes of a task queue. `places`: id of a computing queue -> storage for outputs, where its jobs are open."""
-
-    requirement: Requirement
-    unit: Unit
-    label: str
-    queue_id: int | None
-    places: Mapping[int, str]
-
-    @property
-    def queues(self) -> Collection[int]:
-        """Ids of the computing queues to which its jobs may go."""
-        return self.places if self.queue_id is None else (self.queue_id,)
 
 
 class _First(NamedTuple):
@@ -136,7 +111,7 @@ class ServingSince:
 class WaitingWork:
     """What this process knows of waiting jobs."""
 
-    _facts: dict[int, _Facts] = field(default_factory=dict)
+    _facts: dict[int, TaskQueueFacts] = field(default_factory=dict)
     _first: dict[int, _First] = field(default_factory=dict)
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
@@ -228,9 +203,7 @@ class WaitingWork:
     def _learn(self, ids: Collection[int]) -> None:
         """Read the facts of task queues that are not known yet."""
         if new := [id_ for id_ in ids if id_ not in self._facts]:
-            with connection.cursor() as cursor:
-                cursor.execute(FACTS, [new])
-                self._facts.update((row[0], _facts(*row[1:])) for row in cursor.fetchall())
+            self._facts.update(task_queue_facts(new))
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
         known = ((id_, self._facts[id_], first[id_]) for id_ in ids if id_ in self._facts)
@@ -244,35 +217,3 @@ class WaitingWork:
 
 
 WAITING = WaitingWork()
-
-_SEPARATOR = "\x01"
-
-
-def _facts(
-    queue_id: int | None,
-    queue: str | None,
-    cores: int,
-    ram: int,
-    disk: int,
-    walltime: int,
-    vo: str,
-    cpu_time: int,
-    owner: str,
-    group: str,
-    setup: str,
-    gshare: str,
-    work_queue_id: int,
-    label: str,
-    values: Iterable[str],
-    places: Iterable[str] | None,
-) -> _Facts:
-    sets: dict[str, set[str]] = defaultdict(set)
-    for attribute, value in (text.split(_SEPARATOR, 1) for text in values):
-        sets[attribute].add(value)
-    storages: dict[int, str] = {}
-    for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
-        sets["queues"].add(name)
-        storages[int(id_)] = storage
-    plain = Requirement(queue or "", cores, ram, disk, walltime, vo, cpu_time, owner, group, setup)
-    requirement = with_sets(plain, sets)
-    return _Facts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages)

@@ -11,7 +11,7 @@ from django.db.models import OuterRef, Q, Subquery
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
-from brokerage.models.job import MERGE_RELATION
+from brokerage.models.job import MERGE_RELATION, TO_REASSIGN
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import NO_QUEUE
 from workqueues.models import CatalogueFile, File, Replica, Task
@@ -47,7 +47,9 @@ class OutputRow:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One job in the chain of tries; `retry_of`: the jobs whose inputs it tries again."""
+    """One job in the chain of tries; `retry_of`: the jobs whose inputs it tries again. `anew`: why it was closed to be brokered
+    anew, if it was.
+    """
 
     id: int
     status: str
@@ -55,6 +57,7 @@ class Try:
     computing_queue: str
     status_since: datetime
     retry_of: tuple[int, ...]
+    anew: str = ""
 
 
 SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "lost_at")
@@ -130,12 +133,9 @@ def tries_of(job_id: int) -> list[Try]:
     jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
     return [
         Try(
-            j.id,
-            j.status,
-            j.attempt_nr,
-            j.computing_queue.name if j.computing_queue else NO_QUEUE,
-            j.status_since,
+            j.id, j.status, j.attempt_nr, j.computing_queue.name if j.computing_queue else NO_QUEUE, j.status_since,
             tuple(sorted(retry_of[j.id])),
+            j.result.error_message if j.sub_status == TO_REASSIGN and hasattr(j, "result") else "",
         )
-        for j in jobs.select_related("computing_queue")
-    ]
+        for j in jobs.select_related("computing_queue", "result")
+    ]  # fmt: skip

@@ -12,6 +12,8 @@ from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
 from brokerage.queries.feeds import feed_states
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
+from brokerage.queries.match_limits import LimitRow, limit_rows
+from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_age_s
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
 from brokerage.states import JOB
@@ -72,6 +74,19 @@ class IdleRow:
     @property
     def long(self) -> bool:
         return self.now.longest_s > LONG_S
+
+
+@dataclass(frozen=True, slots=True)
+class SiteLimits:
+    """What limits the jobs that a site gets: its last advertisement, with the room that is left, and configured limits."""
+
+    ad: AdvertisedSite | None
+    room: int
+    why_no_room: str
+    limits: list[LimitRow]
+
+    def __bool__(self) -> bool:
+        return self.ad is not None or bool(self.limits)
 
 
 SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxtime")
@@ -135,6 +150,12 @@ def feed_lines() -> list[FeedLine]:
 
 def find_queue(name: str) -> ComputingQueue | None:
     return ComputingQueue.objects.using(alias()).select_related("site").filter(name=name).first()
+
+
+def site_limits(site: str) -> SiteLimits:
+    """Two statements at most."""
+    ad, most_s = advertised_sites([site], alias()).get(site), max_age_s()
+    return SiteLimits(ad, ad.room(most_s) if ad else 0, ad.why_no_room(most_s) if ad else "", limit_rows(site, alias()))
 
 
 def queue_details(queue: ComputingQueue) -> QueueDetails:

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
+from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.command_lines import command_line
 from brokerage.queries.jobs import inputs_of_job, open_to
 from brokerage.queries.task_status import task_status
@@ -18,7 +19,7 @@ from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_wai
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows
+from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows, site_limits
 from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables import keyset
@@ -125,6 +126,8 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         raise Http404(f"Job {job_id} has just been removed.")
     merges, merged_by = merges_of(job_id)
     outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
+    tries = tries_of(job_id)
+    before = next((each.retry_of for each in tries if each.id == job_id), ())
     visitor, owned = authenticate(request), (spec.vo, spec.user_name, vars(row)["submitted_by"]) if spec else ("", None, None)
     context = {
         "job": row,
@@ -143,7 +146,9 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "pilot": pilot_of(row),
-        "tries": tries_of(job_id),
+        "tries": tries,
+        "came_from": [each for each in tries if each.anew and each.id in before],
+        "anew_as": [each.id for each in tries if row.sub_status == TO_REASSIGN and job_id in each.retry_of],
         "merges": merges,
         "merged_by": merged_by,
     }
@@ -164,6 +169,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
         "links": links_of_site(row.site_id),
+        "limits": site_limits(row.site_id),
         "may_look": may(authenticate(request), "queue:look"),
         "may_rebroker": may(authenticate(request), "job:rebroker"),
     }

@@ -16,6 +16,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.site_limits import SiteCount, advertise, take_room
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
@@ -28,13 +29,16 @@ from brokerage.models import (
     LinkHour,
     LocalCopy,
     LocalOverride,
+    MatchGauge,
     Measured,
     Pilot,
+    PilotCE,
     Software,
     StorageEndpoint,
     TransferLink,
 )
 from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.site_limits import Advertisement
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
@@ -76,6 +80,15 @@ def worked_once(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> It
         transaction.set_rollback(True)
 
 
+def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
+    """What a site advertised, with room that was taken, and how limits on kinds of jobs stand."""
+    numbers = Advertisement(max_jobs=10, max_submitting_jobs=10, current_jobs=1, current_submitting_jobs=0)
+    advertise(queue.site_id, SiteCount(numbers, timezone.now(), ("st1",)), "enrolment")
+    assert take_room(queue.site_id, 1, 900.0)
+    MatchGauge.objects.create(site_id=queue.site_id, ce="ce1", attribute="vo", value="demo")
+    PilotCE.objects.create(pilot=pilot, ce="ce1")
+
+
 def campaign() -> Task:
     """Rows in every table: jobs failed, retried and running, decisions, histories."""
     alpha, beta = grid("ALPHA", "BETA")
@@ -112,6 +125,7 @@ def campaign() -> Task:
     note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1), 1.0)
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
+    limits_of_a_site(alpha, idle)
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()

@@ -67,6 +67,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "agent:read": _READERS,
     "grid:read": _READERS,
     "schema:read": _READERS,
+    "site:advertise": frozenset({"enrolment"}),
     "pilot:register": frozenset({"enrolment"}),
     "pilot:match": frozenset({"pilot"}),
     "pilot:report": frozenset({"pilot"}),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import jsonschema  # type: ignore[import-untyped]
 import pytest
@@ -49,7 +50,7 @@ def examples() -> Iterator[Example]:
         for block in re.split(r"^```json\n", section, flags=re.MULTILINE):
             text, _, after = block.partition("\n```\n") if block is not section and block[:1] == "{" else ("", "", block)
             if text:
-                yield Example(heading[1].replace("<id>", "{job_id}"), status, text)
+                yield Example(re.sub(r"<(\w+)>", r"{\1}", heading[1].replace("<id>", "<job_id>")), status, text)
             answers = re.findall(r"Answer (2\d\d)\b(?! with `Retry)", after)
             status = int(answers[-1]) if answers else 0
 
@@ -58,6 +59,11 @@ def examples() -> Iterator[Example]:
 def document() -> dict[str, Any]:
     made: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
     return made
+
+
+def address(pattern: Any) -> str:
+    """The address of a route as the document writes it."""
+    return "/api/v1/" + re.sub(r"<\w+:(\w+)>", r"{\1}", str(pattern.pattern))
 
 
 def operation(path: str) -> dict[str, Any]:
@@ -92,7 +98,7 @@ def answer_schema(path: str, status: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("pattern", pilot_urlpatterns, ids=lambda pattern: str(pattern.name))
 def test_each_verb_of_pilots_is_in_it_with_body_and_answer_and_asks_for_the_token_of_its_kind(pattern: Any) -> None:
-    told = operation("/api/v1/" + str(pattern.pattern).replace("<int:", "{").replace(">", "}"))
+    told = operation(address(pattern))
     kinds = PERMISSIONS[getattr(pattern.callback, MARK)].kinds
     assert told["security"] == [{kind: []} for kind in kinds]
     assert kinds <= set(document()["components"]["securitySchemes"])
@@ -105,9 +111,7 @@ def test_each_verb_of_pilots_is_in_it_with_body_and_answer_and_asks_for_the_toke
 
 def test_every_verb_has_examples_on_the_page_of_the_wire_for_body_and_answer() -> None:
     found = {(example.path, example.status > 0) for example in examples()}
-    assert found == {(path, answer) for path, answer in found if path in document()["paths"]}
-    pilots = {"/api/v1/" + re.sub(r"<int:(\w+)>", r"{\1}", str(pattern.pattern)) for pattern in pilot_urlpatterns}
-    assert found == {(path, answer) for path in pilots for answer in (True, False)}
+    assert found == {(address(pattern), answer) for pattern in pilot_urlpatterns for answer in (True, False)}
 
 
 @pytest.mark.parametrize("example", [*examples()], ids=lambda example: f"{example.path} {example.status or 'body'}")
@@ -156,6 +160,8 @@ def test_real_answers_are_as_it_says(tmp_path: Path) -> None:
     matched = _posted("/api/v1/pilots/match/", registered["token"], {"request": REQUEST})
     job = matched["job"]
     assert job["outputs"]
+    why = _posted("/api/v1/pilots/match/", registered["token"], {"request": str(uuid4()), "explain": True})["nothing"]
+    assert why["text"]
     verb = "/api/v1/jobs/{job_id}/"
     _posted(verb + "heartbeat/", job["token"], {"status": "running"}, job["id"])
     _posted("/api/v1/pilots/reports/", registered["token"], {"jobs": [{"token": job["token"], "status": "running"}]})

@@ -188,6 +188,21 @@ def test_a_job_whose_outputs_travel_too_long_fails_and_its_result_lists_them(
     assert faults() == []
 
 
+@pytest.mark.parametrize(
+    ("sub_status", "silent_h", "ended"), [("staging_out", 3, True), ("staging_out", 1, False), ("", 30, False)]
+)
+def test_a_stage_out_by_means_of_the_site_may_be_silent_for_as_long_as_the_workflow_allows(
+    queue: ComputingQueue, sub_status: str, silent_h: float, ended: bool
+) -> None:
+    running(parameters("t", nEvents=10, **PRODUCTION))
+    end(take(queue, lease_s=2 * 3600))
+    silent = Now() - timedelta(hours=silent_h)
+    Job.objects.update(sub_status=sub_status, status_since=silent, last_seen=silent)
+    run_agents(1, ("reap",))
+    assert statuses() == ({"failed"} if ended else {"transferring"})
+    assert faults() == []
+
+
 def test_a_task_that_is_killed_takes_its_travelling_outputs_back(queue: ComputingQueue) -> None:
     task = running(parameters("t", nEvents=20, **PRODUCTION))
     run_jobs(queue)

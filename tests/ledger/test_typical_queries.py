@@ -17,7 +17,17 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.ledger import heartbeats, lease, memory_retry, merged_jobs, moves, reduced_input, retry_actions, settle
+from brokerage.ledger import (
+    heartbeats,
+    lease,
+    memory_retry,
+    merged_jobs,
+    moves,
+    reduced_input,
+    retry_actions,
+    settle,
+    site_limits,
+)
 from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
@@ -35,6 +45,8 @@ from brokerage.queries import movable_jobs
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.failing_tasks import ended_jobs
+from brokerage.queries.fast_rebrokerage import jobs_leaving, shares_at_queues
+from brokerage.queries.held_slots import held_slots
 from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
@@ -45,11 +57,14 @@ from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
 from brokerage.queries.retry_limits import figures_of
+from brokerage.queries.site_limits import advertised_sites
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks, withholdable_tasks
+from brokerage.rules.dispatch.fast_rebrokerage import Move
+from brokerage.rules.dispatch.match_limits import Limited
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -231,11 +246,13 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("files that go to their destination", lambda: send_datasets(tasks.get(id=7), "test"), ("dataset_of_task",)),
     ("how far datasets are", lambda: dataset_places([14, 15]), ("workqueues_dataset_pkey",)),
     ("jobs whose outputs have arrived", lambda: finish_delivered([7, 8], "test", [7, 8]), ("brokerage_job_pkey",)),
-    ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place",)),
+    ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place", "task_keeps_jobs")),
     ("pilots at work", note_pilots_at_work, ("job_lease_place", "brokerage_pilot_pkey")),
     ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),
     ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),
     ("idle slots by queue", lambda: idle_at_queues(7), ()),
+    ("jobs that hold slots at a site", lambda: held_slots("S3", [Limited("vo", "demo", "ce1")]), ("job_lease_place",)),
+    ("what sites advertise", advertised_sites, ()),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
     ("what a retry of a task is judged by", lambda: (figures_of(Task(id=7)), most_tries(Task(id=7))), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
@@ -243,7 +260,13 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("task queues with waiting jobs", lambda: WaitingWork().of(7, fresh=True), ("job_ready",)),
     ("the last decisions of a task", lambda: latest(7), ("decision_of_task",)),
     ("the parts of a job", lambda: parts_of_job(7), ("file_out_job",)),
-    ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open",)),
+    ("leases and states that are over", lambda: BODIES["reap"](new_run("reap")), ("job_open", "task_keeps_jobs")),
+    ("jobs of shares at queues", lambda: shares_at_queues([("demo", "MC"), ("demo", "Express")]), ("job_open",)),
+    (
+        "jobs that leave a queue where too many wait",
+        lambda: jobs_leaving(Move(7, "demo", "MC", 100, ""), [7, LARGE_TASK], 600.0),
+        ("job_open", "job_ended_lately"),
+    ),
     ("how queues serve their jobs", queue_services, ("job_open", "pilot_of_queue")),
     ("jobs that wait at some queues", lambda: waiting_at([7, 8]), ("job_open",)),
     ("jobs at some queues by task", lambda: movable_jobs.waiting_at([7, 8]), ("job_open",)),
@@ -320,6 +343,7 @@ PREPARING = (
     lease,
     merged_jobs,
     settle,
+    site_limits,
     offer,
     files_ledger,
     outputs,
@@ -424,5 +448,6 @@ class Indexed(TestCase):
 
 def prepared() -> list[Prepared]:
     """Every prepared statement of the code."""
-    constants = [value for module in PREPARING for value in vars(module).values() if isinstance(value, Prepared)]
-    return [*constants, *(moves._move(moves.fence(), only) for only in moves.ONLY)]
+    named = [value for module in PREPARING for value in vars(module).values()]
+    constants = [one for value in named for one in (value.values() if isinstance(value, dict) else [value])]
+    return [*(one for one in constants if isinstance(one, Prepared)), *(moves._move(moves.fence(), only) for only in moves.ONLY)]

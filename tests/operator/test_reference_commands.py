@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from broker_site.roof.management.commands.states import MACHINES
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.states import JOB
+from tests.arch.source import read
 
 
 def _printed(*arguments: str) -> str:
@@ -48,6 +49,13 @@ def test_every_criterion_and_weight_of_a_policy_is_printed_in_its_order() -> Non
     for weight in policy.weights:
         assert f"| {weight.name} | " in page
     assert "BEST_PRODUCTION" in page
+
+
+def test_the_page_on_time_outs_has_what_is_printed() -> None:
+    page = read("docs/reference/timeouts.md").partition("<!-- begin timeouts -->")[2].partition("<!-- end timeouts -->")[0]
+    printed = _printed("timeouts")
+    assert page.strip() == printed.strip()
+    assert "| sent | all |  | 30min | `job_timeout.TIMEOUT_sent` |" in printed
 
 
 def test_without_a_name_all_policies_are_printed() -> None:

@@ -151,6 +151,8 @@ class Task(models.Model):
             models.Index(fields=["locked_time"], name="task_locked", condition=~Q(locked_by="")),
             models.Index(fields=["next_look_at"], name="task_next_look", condition=Q(next_look_at__isnull=False)),
             models.Index(fields=["quarantined_at"], name="task_quarantined", condition=Q(quarantined_at__isnull=False)),
+            # Tasks with the parameter disableReassign: rare, and looked for in every run of the agent reap.
+            models.Index(fields=["id"], name="task_keeps_jobs", condition=Q(ended_at__isnull=True, split_rule__contains="DI=1")),
             models.Index(fields=["parent_tid"], name="task_by_parent"),
             models.Index(fields=["vo", "user_name", "task_name"], name="task_by_name"),
             models.Index(fields=["status", "-id"], name="task_list_by_state"),

@@ -45,6 +45,7 @@ decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
+site:advertise  | enrolment |                       |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |
 pilot:report    | pilot     |                       |

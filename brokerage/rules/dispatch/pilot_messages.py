@@ -229,7 +229,11 @@ _AS_THEY_ARE = frozenset({int, float, bool})
 
 def _visible_fields(body: Mapping[str, Any]) -> dict[str, Any]:
     """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
-    return {name: value if type(value) in _AS_THEY_ARE else _visible(value) for name, value in body.items() if value is not None}
+    return {
+        name: value if type(value) in _AS_THEY_ARE or (type(value) is str and value.isprintable()) else _visible(value)
+        for name, value in body.items()
+        if value is not None
+    }
 
 
 def _visible(value: Any) -> Any:

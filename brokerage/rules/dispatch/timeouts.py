@@ -1,7 +1,7 @@
 """How long a job may stay in a state, and how long it may be silent (seed 000, timeout rules; facts on timeouts 4.1, 4.2).
 
-Here: the limits, as seconds, from the configuration and the job's queue. Not here: from when time is counted, which is the
-database's business, and what happens to the job then (`brokerage.ledger`). States whose jobs a pilot holds have a lease besides;
+Here: the limits, as seconds, from the table of rules (`timeout_table`), the configuration and the job's queue. Not here: what
+happens to the job then (`brokerage.ledger`). States whose jobs a pilot holds have a lease besides;
 it ends sooner, and a job whose lease is renewed is still bound by the limits here.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from broker_site.foundation.gdpconfig.values import pick
+from brokerage.rules.dispatch.timeout_table import TimeoutRule, rules_of
 from brokerage.rules.facts.ask import Config
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.grid.queue_columns import switches_in
-from brokerage.states import JOB
 from workqueues.rules.jobs.activity import activity_of
 
 DAY_S = 86400.0
@@ -32,25 +33,40 @@ class QueueFacts:
     transtimelo: float | None = None
 
 
-def suspended(queue: QueueFacts) -> bool:
-    """Whether no rule holds at the queue: it is paused, or `disableReassign` stands in its catchall (decision D4)."""
-    return queue.status == "paused" or "disableReassign" in switches_in(queue.catchall)
+SUSPENSIONS = (
+    "queue is paused",
+    "queue has `disableReassign` in its `catchall`",
+    "task has the parameter `disableReassign`",
+)
+"""What `suspended` looks at, for people who read the rules."""
 
 
-def limit_s(state: str, priority: int, queue: QueueFacts, config: Config) -> float | None:
-    """Seconds that a job of this priority may stay in `state` at the queue; None = no rule. `config`: component job_timeout."""
+def suspended(queue: QueueFacts, *, disable_reassign: bool = False) -> bool:
+    """Whether no rule holds for jobs at the queue: it is paused, or `disableReassign` stands in its catchall (decision D4), or is
+    a parameter of their task (`disable_reassign`).
+    """
+    return disable_reassign or queue.status == "paused" or "disableReassign" in switches_in(queue.catchall)
+
+
+def limit_s(state: str, priority: int, queue: QueueFacts, config: Config, kind: JobKind = JobKind.NORMAL) -> float | None:
+    """Seconds that a job of this priority and kind may stay in `state` at the queue; None = no rule. `config`: component
+    job_timeout.
+    """
     if suspended(queue):
         return None
-    high = priority >= config["HIGH_PRIORITY"]
-    if state == "transferring":
-        days = queue.transtimehi if high else queue.transtimelo
-        return days * DAY_S if days else _value(config, "TIMEOUT_transferring_high" if high else "TIMEOUT_transferring")
-    if state == "holding" and high:
-        return _value(config, "TIMEOUT_holding_high")
-    limit = _value(config, f"TIMEOUT_{state}")
-    if state in JOB.inactive and high and inactive(queue, config) and limit is not None:
-        return min(limit, float(config["TIMEOUT_inactive_high"]))
-    return limit
+    rank = "high" if priority >= config["HIGH_PRIORITY"] else "low"
+    limits = [
+        _seconds(rule, queue, config)
+        for rule in rules_of(state, kind)
+        if rule.priority in ("any", rank) and (not rule.inactive or inactive(queue, config))
+    ]
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _seconds(rule: TimeoutRule, queue: QueueFacts, config: Mapping[str, Any]) -> float | None:
+    days = getattr(queue, rule.queue_days) if rule.queue_days else None
+    limit = days * DAY_S if days else config.get(rule.limit)
+    return None if limit is None else float(limit)
 
 
 def inactive(queue: QueueFacts, config: Config) -> bool:
@@ -58,13 +74,16 @@ def inactive(queue: QueueFacts, config: Config) -> bool:
     return queue.idle_s is not None and queue.idle_s > config["INACTIVE_AFTER"]
 
 
-def silence_s(state: str, sub_status: str | None, label: str, queue: QueueFacts, config: Config) -> float | None:
+def silence_s(
+    state: str, sub_status: str | None, label: str, queue: QueueFacts, config: Config, kind: JobKind = JobKind.NORMAL
+) -> float | None:
     """Seconds that a job in `state` may be silent; None = no heartbeats are expected. `config`: component watcher.
 
     Running and starting jobs send heartbeats; transferring ones only where the queue's workflow has its own stage-out, which
     shows in a sub status.
     """
-    if suspended(queue) or not (state in JOB.heartbeat or (state == "transferring" and sub_status)):
+    rules = rules_of(state, kind, "sign of life")
+    if suspended(queue) or not any(sub_status or not rule.staging for rule in rules):
         return None
     return lease_s(label, queue.workflow, config)
 
@@ -77,25 +96,3 @@ def lease_s(label: str, workflow: str, config: Config) -> float:
     if f"HEARTBEAT_TIMEOUT_{workflow}" not in config:
         workflow = "analysis" if activity_of(label) == "analysis" else "production"
     return float(pick(config, "HEARTBEAT_TIMEOUT_<workflow>", workflow=workflow))
-
-
-def _value(config: Mapping[str, Any], key: str) -> float | None:
-    value = config.get(key)
-    return None if value is None else float(value)
-
-
-ENDINGS: Mapping[str, Literal["closed", "failed"]] = {
-    "pending": "closed",
-    "defined": "closed",
-    "waiting": "closed",
-    "assigned": "closed",
-    "throttled": "closed",
-    "activated": "closed",
-    "starting": "closed",
-    "running": "closed",
-    "sent": "failed",
-    "holding": "failed",
-    "transferring": "failed",
-    "merging": "closed",
-}
-"""How a job ends that stayed too long in a state: closed is no failure of its inputs, failed is one (facts on timeouts 4.1)."""

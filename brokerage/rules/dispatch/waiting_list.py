@@ -19,8 +19,8 @@ from brokerage.rules.dispatch.requirement import (
     Hits,
     Requirement,
     Resource,
-    at_limit,
     fits_but_for_amounts,
+    values_of,
     without_amounts,
 )
 
@@ -57,6 +57,20 @@ class WaitingQueue(NamedTuple):
     def turn(self) -> tuple[int, int]:
         """Its place among those of its unit: highest priority of a waiting job, then the oldest such job."""
         return -self.priority, self.job_id
+
+    def values(self, attribute: str) -> frozenset[str]:
+        """The values of an attribute that may be limited at sites; none where it has none."""
+        own = {"gshare": self.unit.gshare, "prod_source_label": self.label}.get(attribute)
+        if own is not None:
+            return frozenset([own]) if own else frozenset()
+        return values_of(self.requirement, attribute)
+
+    def at_limit(self, hits: Hits) -> str:
+        """The attribute, with its values, that is at its limit; empty: none."""
+        for attribute, values in hits.items():
+            if hit := sorted(self.values(attribute) & values):
+                return f"{attribute} {', '.join(hit)}"
+        return ""
 
 
 Flags = NDArray[np.bool_]
@@ -138,10 +152,10 @@ class Fitting:
     def _rows(self, places: NDArray[np.intp]) -> Iterator[WaitingQueue]:
         for place in places:
             row = self._waiting.rows[int(place)]
-            if not self._waiting.is_drained(int(place)) and not (self._hits and at_limit(row.requirement, self._hits)):
+            if not self._waiting.is_drained(int(place)) and not (self._hits and row.at_limit(self._hits)):
                 yield row
 
     def held(self) -> list[tuple[WaitingQueue, str]]:
         """Those that suit and are at a limit, each with the limit."""
         rows = (self._waiting.rows[int(place)] for place in np.flatnonzero(self._flags))
-        return [(row, hit) for row in rows if (hit := at_limit(row.requirement, self._hits))]
+        return [(row, hit) for row in rows if (hit := row.at_limit(self._hits))]

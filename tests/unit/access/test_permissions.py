@@ -42,7 +42,7 @@ OPERATES = {
 @pytest.mark.parametrize(
     ("principal", "permissions"),
     [
-        (ENROLMENT, {"pilot:register"}),
+        (ENROLMENT, {"pilot:register", "site:advertise"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
         (SUPERUSER, READS | OPERATES),

@@ -262,6 +262,17 @@ def test_a_strict_platform_is_a_demand() -> None:
     assert fits(job(), strict)
 
 
+def test_who_needs_no_time_may_go_where_none_is_left() -> None:
+    spent = described(Description(cpu_time_s=0))
+    assert fits(Requirement(), spent)
+    assert not fits(Requirement(cpu_time_s=1), spent)
+
+
+def test_any_as_a_ban_or_a_required_tag_says_nothing() -> None:
+    pilot = described(Description(cpu_time_s=50_000, banned_platforms=["slc6", "any"], required_tags=["ANY"]))
+    assert (pilot.banned_platforms, pilot.required_tags) == (frozenset(), frozenset())
+
+
 def test_classes_of_cpu_time() -> None:
     assert [cpu_class(time) for time in (0, 10, 500, 501, 300_001)] == [500, 500, 500, 5000, 300_000]
     assert classes((10, 20)) == (10, 20)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from broker_site.foundation.gdpconfig.keys import KEYS
 from broker_site.foundation.gdpconfig.values import Config
 from brokerage.config_keys import SERVER
+from brokerage.rules.dispatch.timeout_table import ALL_KINDS, ENDINGS, RULES, kinds_alike, rules_of
 from brokerage.rules.dispatch.timeouts import QueueFacts, inactive, limit_s, silence_s, suspended
+from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.grid.queue_columns import switches_in
 from brokerage.states import JOB
 
@@ -18,11 +21,38 @@ IDLE = QueueFacts(idle_s=2 * HOUR + 1)
 
 
 @pytest.mark.parametrize("priority", [0, 1000])
+@pytest.mark.parametrize("kind", JobKind)
 @pytest.mark.parametrize("state", JOB.live)
-def test_every_state_of_a_live_job_has_a_limit(state: str, priority: int) -> None:
-    limit = limit_s(state, priority, QUEUE, LIMITS)
+def test_every_state_of_every_kind_of_live_job_has_a_limit(state: str, kind: JobKind, priority: int) -> None:
+    rank = "high" if priority else "low"
+    assert [rule for rule in rules_of(state, kind) if rule.priority in ("any", rank) and not rule.inactive]
+    limit = limit_s(state, priority, QUEUE, LIMITS, kind)
     assert limit is not None
     assert limit > 0
+
+
+def test_every_key_of_a_limit_is_declared_and_every_declared_one_is_in_the_table() -> None:
+    used = {("watcher" if rule.since == "sign of life" else "job_timeout", rule.limit) for rule in RULES}
+    declared = {(key.component, key.name) for key in KEYS if key.app == SERVER and key.component in ("job_timeout", "watcher")}
+    assert declared - used == {("job_timeout", "INACTIVE_AFTER"), ("job_timeout", "HIGH_PRIORITY")}
+    assert used <= declared
+
+
+def test_a_job_that_stays_too_long_in_a_state_ends_one_way_whatever_the_rule() -> None:
+    ways = {(rule.state, rule.ending) for rule in RULES if rule.since == "state"}
+    assert dict(ways) == ENDINGS
+    assert len(ways) == len(ENDINGS)
+    assert all(state in JOB.sources(end) for state, end in ENDINGS.items())
+
+
+@pytest.mark.parametrize("state", JOB.live)
+def test_each_kind_stands_once_among_those_with_the_same_rules(state: str) -> None:
+    assert sorted(kind for kinds in kinds_alike(state) for kind in kinds) == sorted(ALL_KINDS)
+
+
+@pytest.mark.parametrize("kind", JobKind)
+def test_no_kind_is_spared_where_a_queue_is_inactive(kind: JobKind) -> None:
+    assert limit_s("activated", 800, IDLE, LIMITS, kind) == 4 * HOUR
 
 
 @pytest.mark.parametrize("state", sorted(JOB.final))
@@ -57,6 +87,11 @@ def test_a_suspended_queue_has_no_rule(queue: QueueFacts) -> None:
     assert suspended(queue)
     assert all(limit_s(state, 900, queue, LIMITS) is None for state in JOB.states)
     assert silence_s("running", None, "managed", queue, WATCHER) is None
+
+
+def test_a_task_may_suspend_the_rules_for_its_jobs() -> None:
+    assert suspended(QUEUE, disable_reassign=True)
+    assert not suspended(QUEUE)
 
 
 def test_switches_are_compared_exactly() -> None:

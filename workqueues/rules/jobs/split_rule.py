@@ -56,6 +56,7 @@ class SplitRules:
     used; `no_wait_parent`: so are those that a parent still writes, once there are enough for `chunks_to_wait` jobs, or one
     with `no_input_pooling`; with `release_per_lb` whole lumi blocks of them. `recovery`: it makes lost files of another task
     again. `held_up`: new files of all inputs are used, closed or not, until somebody says that they are complete.
+    `disable_reassign`: no time limit takes its jobs back.
     `ignore_missing`: inputs that are deleted meanwhile are skipped. `period_s`: every so often `jobs_per_period` jobs are made.
     `preprocessing`: how far the step before all others is; 0: none.
     """
@@ -79,6 +80,7 @@ class SplitRules:
     allow_empty_input: bool = False
     wait_input: bool = False
     no_retry: bool = False
+    disable_reassign: bool = False
     fail_goal_unreached: bool = False
     use_exhausted: bool = False
     pre_staging: bool = False
@@ -195,6 +197,7 @@ FLAGS: Mapping[str, str] = {
     "AE": "allow_empty_input",
     "WI": "wait_input",
     "DR": "no_retry",
+    "DI": "disable_reassign",
     FAIL_BELOW_GOAL: "fail_goal_unreached",
     "UX": "use_exhausted",
     "IS": "pre_staging",

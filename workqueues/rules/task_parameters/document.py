@@ -208,6 +208,7 @@ class TaskParameters(BaseModel):
     nucleus: str = text("Nucleus of the task.", "nucleus")
     includedSite: Names = parameter("Only these queues.", (), code="LS")
     excludedSite: Names = parameter("None of these queues.", (), code="LS")
+    stations: ShortNames = parameter("The jobs get matched only at sites that advertise one of these stations.", ())
     t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
     minCpuEfficiency: Whole = number(
         "CPU efficiency of the scouts, percent, below which the task is exhausted.", high=100, code="MC"
@@ -264,7 +265,9 @@ class TaskParameters(BaseModel):
     maxAttempt: Whole = number("Tries a file, those that were closed or cancelled included.", low=1, high=999, default=3)
     maxFailure: Whole = number("Failures a file; no limit when absent.", low=1, high=999)
     disableAutoRetry: Flag = flag("Each file is tried once.", code="DR")
-    disableReassign: Flag = flag("Jobs are never taken back from a queue by a time limit.", row="P8", code="DI")
+    disableReassign: Flag = flag(
+        "No time limit takes its jobs back, nor does the silence of a pilot, nor are they brokered anew.", code="DI"
+    )
     allowPartialFinish: Flag = flag("A job may finish with inputs left over.", row="J13", code="AP")
     useExhausted: Flag = flag("An incomplete end of a production task waits as exhausted.", code="UX")
     goal: Percent | None = parameter("Percent of events or files at which the task is good enough.", column="goal")

@@ -1,5 +1,5 @@
 """The families of conformance cases by the part of the system that decides; importing this package maps all of them."""
 
-from broker_site.roof.conformance.families import analysis, jobs, matching, nucleus, production, scouts, shares
+from broker_site.roof.conformance.families import analysis, jobs, matching, nucleus, production, scouts, shares, site_limits
 
-__all__ = ["analysis", "jobs", "matching", "nucleus", "production", "scouts", "shares"]
+__all__ = ["analysis", "jobs", "matching", "nucleus", "production", "scouts", "shares", "site_limits"]

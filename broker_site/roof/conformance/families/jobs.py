@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import brokerage.config_keys
 from broker_site.foundation.gdpconfig.values import Config
 from broker_site.roof.conformance.registry import Answer, Given, family
+from brokerage.rules.dispatch.fast_rebrokerage import Thresholds, jobs_to_move
 from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, silence_s
 from brokerage.rules.placement.user_priority import user_job_priority
 from workqueues.rules.jobs.event_ranges import after_try
@@ -79,6 +80,14 @@ def timeout(given: Given) -> Answer:
     else:
         limit = limit_s(given["state"], given.get("priority", 0), queue, Config().component("job_timeout", app=SERVER))
     return {"timeout_h": None if limit is None else limit / HOUR_S}
+
+
+@family("fast_rebrokerage", given="nq nr nq_total ratio frac [limit] [has_nslots]", expect="trigger jobs_to_move")
+def fast_rebrokerage(given: Given) -> Answer:
+    """How many jobs of a share leave the queue, and whether any do."""
+    over = Thresholds(given["ratio"], given["frac"], given["limit"])
+    n = jobs_to_move(given["nq"], given["nr"], given["nq_total"], over, has_slots=bool(given["has_nslots"]))
+    return {"trigger": n > 0, "jobs_to_move": n}
 
 
 @family("retry_attempts", given="attempt max_attempt", expect="retry")

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0026_requirement_sets'),
+        ('brokerage', '0028_site_limits'),
     ]
 
     operations = [

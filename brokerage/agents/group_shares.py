@@ -1,0 +1,81 @@
+"""What the agent share does for VOs whose jobs are handed out by the shares of groups (row D2): priorities of task queues."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from broker_site.foundation import gdpconfig
+from brokerage.ledger.group_shares import note_priorities, note_use
+from brokerage.models import TaskQueue
+from brokerage.queries.group_jobs import running_by_owner, uncounted, used, waiting_by_group
+from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
+from brokerage.rules.dispatch.group_shares import TimeSlice, corrected, owner_shares, queue_priorities
+from brokerage.rules.dispatch.groups import JOB_SHARING, UNNAMED, Group, read_groups
+from brokerage.rules.dispatch.share_correction import read_slices
+
+
+class GroupShares:
+    """The priorities, counted anew each period by a process, and at once where a task queue has none yet."""
+
+    def __init__(self) -> None:
+        self._last: datetime | None = None
+
+    def run(self, now: datetime) -> None:
+        """Note what groups use, and their priorities if it is time."""
+        vos = [vo for vo in TaskQueue.objects.order_by("vo").values_list("vo", flat=True).distinct() if by_group(vo)]
+        if not vos:
+            return
+        note_use(running_by_owner(vos))
+        period = timedelta(seconds=gdpconfig.value("dispatch", "GROUP_SHARES_PERIOD"))
+        if self._last is None or now - self._last >= period or uncounted(vos):
+            self._last = now
+            note_priorities(_priorities(vos))
+
+
+def by_group(vo: str) -> bool:
+    """Whether the jobs of a VO are handed out by the shares of groups."""
+    policy = DISPATCH_POLICIES.get(gdpconfig.value("dispatch", "DISPATCH_POLICY", vo=vo))
+    return policy is not None and policy.by_group
+
+
+def _priorities(vos: Collection[str]) -> dict[int, float]:
+    waiting, priorities = waiting_by_group(vos), dict[int, float]()
+    for vo in vos:
+        mine = {group: queues for (of_vo, group), queues in waiting.items() if of_vo == vo}
+        named = read_groups(gdpconfig.value("dispatch", "GROUPS", vo=vo))
+        groups = _corrected(vo, {group: named.get(group, UNNAMED) for group in mine})
+        for group, queues in mine.items():
+            shares = _of_owners(vo, group, groups[group], {queue.owner for queue in queues.values()})
+            priorities |= queue_priorities(queues, groups[group], shares)
+    return priorities
+
+
+def _corrected(vo: str, groups: dict[str, Group]) -> dict[str, Group]:
+    """The groups with their shares corrected by what they used."""
+    slices = [
+        TimeSlice(_by_group(used(vo, each.seconds)), each.weight, each.max)
+        for each in read_slices(gdpconfig.value("dispatch", "SHARES_CORRECTION", vo=vo))
+    ]
+    most = gdpconfig.value("dispatch", "MAX_GLOBAL_CORRECTION", vo=vo)
+    shares = corrected({name: group.share for name, group in groups.items()}, slices, most)
+    return {name: group.model_copy(update={"share": shares[name]}) for name, group in groups.items()}
+
+
+def _by_group(amounts: dict[tuple[str, str], float]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for (group, _), amount in amounts.items():
+        totals[group] = totals.get(group, 0.0) + amount
+    return totals
+
+
+def _of_owners(vo: str, name: str, group: Group, owners: Collection[str]) -> dict[str, float] | None:
+    """The shares of the owners of a group, corrected; None where they are not told apart."""
+    if JOB_SHARING in group.properties:
+        return None
+    shares = owner_shares(group, owners)
+    slices = [
+        TimeSlice({owner: a for (g, owner), a in used(vo, each.seconds).items() if g == name}, each.weight, each.max)
+        for each in read_slices(gdpconfig.value("dispatch", "SHARES_CORRECTION", vo=vo))
+    ]
+    return corrected(shares, slices, gdpconfig.value("dispatch", "MAX_GLOBAL_CORRECTION", vo=vo))

@@ -1,0 +1,77 @@
+"""What one ask may get of its site, within what the site advertises, its running limits and its delays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from django.db import transaction
+
+from brokerage.ledger.handing_out import hand_out
+from brokerage.ledger.lease import Ask
+from brokerage.ledger.match_limits import LIMITS
+from brokerage.ledger.site_room import SITE_ROOM
+from brokerage.queries.job_document import LeasedJob
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE
+from brokerage.rules.dispatch.requirement import Hits
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
+
+
+class SiteTurn:
+    """One ask at a site. `ce`: the computing element of the pilot; empty: unknown, or one of several.
+
+    Room is taken when the first task queue suits (`allowed`), and what no job came of goes back (`over`).
+    """
+
+    def __init__(self, site: str, ces: Collection[str] = ()) -> None:
+        self.site, self.ce = site, next(iter(ces)) if len(ces) == 1 else ""
+        self.by_kind = LIMITS.has(site)
+        """Whether there are limits on kinds of jobs: such an ask is carried out by itself."""
+        self.held = LIMITS.at(site, self.ce) if self.by_kind else FREE
+        self._taken: int | None = None
+        self._no_room = False
+
+    @property
+    def hits(self) -> Hits:
+        """Values that are at their limit, by attribute."""
+        return self.held.values
+
+    def allowed(self, n: int) -> int:
+        """How many of `n` jobs the site takes now; asked more than once the first answer holds."""
+        if self._taken is None:
+            if (room := SITE_ROOM.take(self.site, 1 if self.by_kind else n)) is None:
+                return 1 if self.by_kind else n
+            self._taken, self._no_room = room, room == 0
+        return self._taken
+
+    def hand_out(self, ask: Ask, waiting: WaitingQueue) -> list[LeasedJob]:
+        """What the ask gets of the task queue, within the limits on kinds of jobs."""
+        if not self.by_kind:
+            return hand_out([ask])[0]
+        values = {name: some for name in ATTRIBUTES if (some := waiting.values(name))}
+        with transaction.atomic():
+            held = LIMITS.note(self.site, values, ce=self.ce, pilot=ask.pilot)
+            jobs = [] if held else hand_out([ask])[0]
+            if not jobs:
+                transaction.set_rollback(True)
+        if held:
+            self.held = held
+        return jobs
+
+    def over(self, jobs: int) -> None:
+        """The ask got so many jobs."""
+        if self._taken is not None and self._taken > jobs:
+            SITE_ROOM.give_back(self.site, self._taken - jobs)
+        self._taken = None
+
+    def limits(self, hits: Collection[str]) -> tuple[list[str], float]:
+        """In words what holds jobs back, of the attributes with values that do, and for how many seconds at least."""
+        if self._no_room:
+            return [f"{self.site}: {SITE_ROOM.reason(self.site) or 'its room went to other pilots at this moment'}"], 0.0
+        attributes = {hit.split(" ", 1)[0] for hit in hits}
+        waits = [wait_s for limited, wait_s in self.held.waits_s.items() if limited.attribute in attributes]
+        return [why for why in self.held.why if why.split(" ", 1)[0] in attributes], min(waits, default=0.0)
+
+    @property
+    def no_room(self) -> bool:
+        """Whether a job would have suited, and the site takes none."""
+        return self._no_room

@@ -1,0 +1,227 @@
+"""Running limits and delays between matches at sites, exact across processes (facts on matching a6).
+
+One row for each limit, locked while a match that it is about is made: who asks within the transaction of the lease never passes
+a limit, and what is rolled back took nothing. Sites without limits cost nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from broker_site.foundation import gdpconfig
+from brokerage.queries.held_slots import held_slots
+from brokerage.queries.match_limits import site_rules
+from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, SiteRules, Values, held, matched
+
+FRESH_S = 0.25
+"""How old what `at` knows of other processes may be."""
+
+_SEEN = """
+SELECT attribute, value, ce, running, matched, coalesce(extract(epoch FROM free_at), 0)::float8,
+    counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => %s), true),
+    extract(epoch FROM clock_timestamp())::float8
+FROM brokerage_matchgauge WHERE site_id = %s
+"""
+_LOCK = """
+SELECT id FROM brokerage_matchgauge
+WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+ORDER BY id FOR NO KEY UPDATE
+"""
+_LOCK_AND_SEE = f"{_LOCK}; {_SEEN}"
+_ONE_COUNTS = "SELECT pg_try_advisory_xact_lock(hashtext('running limits'), hashtext(%s))"
+_WRITE = """
+UPDATE brokerage_matchgauge g SET matched = v.matched, free_at = CASE WHEN v.free_at > 0 THEN to_timestamp(v.free_at) END
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::float8[]) AS v(attribute, value, ce, matched, free_at)
+WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+"""
+_COUNTED = """
+UPDATE brokerage_matchgauge g SET running = v.running, matched = 0, counted_at = clock_timestamp()
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, running)
+WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+"""
+_NEW = """
+INSERT INTO brokerage_matchgauge (site_id, attribute, value, ce)
+SELECT %s, v.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS v ON CONFLICT DO NOTHING
+"""
+_GONE = """
+DELETE FROM brokerage_matchgauge
+WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+"""
+_PILOT_CE = """
+INSERT INTO brokerage_pilotce (pilot_id, ce) VALUES (%s, %s)
+ON CONFLICT (pilot_id) DO UPDATE SET ce = excluded.ce WHERE brokerage_pilotce.ce <> excluded.ce
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The gauges of a site, and when (seconds since 1970); `due`: those that are to be counted anew."""
+
+    gauges: Mapping[Limited, Gauge]
+    due: frozenset[Limited]
+    now: float
+    at: float = field(default_factory=time.monotonic)
+
+    def time_now(self) -> float:
+        """The database's time now."""
+        return self.now + time.monotonic() - self.at
+
+
+@dataclass(slots=True)
+class Limits:
+    """The running limits and delays of all sites."""
+
+    _rules: dict[str, SiteRules] = field(default_factory=dict)
+    _revision: int = -1
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def has(self, site: str) -> bool:
+        """Whether there are any at the site."""
+        return bool(self._rules_of(site))
+
+    def at(self, site: str, ce: str = "") -> Held:
+        """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` in words.
+
+        With what other processes did a moment ago; `note` is exact.
+        """
+        if not (rules := self._rules_of(site)):
+            return FREE
+        seen = self._seen.get(site)
+        if seen is None or time.monotonic() - seen.at > FRESH_S or seen.gauges.keys() != rules.limits():
+            seen = self._read(site, rules)
+        return held(rules.at(ce), rules, seen.gauges, seen.time_now())
+
+    def note(self, site: str, values: Values, *, ce: str = "", pilot: UUID | None = None) -> Held:
+        """A job with these values is matched at the site: FREE, and it is counted; or what holds it back, and nothing is.
+
+        To be called in the transaction of its lease, which ends soon: others that the same limit is about wait for it. Once in
+        a transaction: two at once that note in two orders would wait for each other. `pilot`: who gets it, where a CE is named.
+        """
+        rules = self._rules_of(site)
+        if not (limits := rules.on(ce, values)):
+            return FREE
+        with transaction.atomic(savepoint=False):
+            if site not in self._seen:
+                self._read(site, rules)
+            seen = self._locked(site, limits)
+            found = held(limits, rules, seen.gauges, seen.now)
+            after = {} if found else matched(limits, rules, seen.gauges, seen.now)
+            _write(site, after)
+            if after and ce and pilot is not None and any(each.ce for each in rules.running):
+                with connection.cursor() as cursor:
+                    cursor.execute(_PILOT_CE, [str(pilot), ce])
+        self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
+        return found
+
+    def give_back(self, site: str, values: Values, *, ce: str = "") -> None:
+        """A match that was noted, in a transaction that was committed, was not made."""
+        rules = self._rules_of(site)
+        if not (limits := rules.on(ce, values)):
+            return
+        with transaction.atomic(savepoint=False):
+            gauges = self._locked(site, limits).gauges
+            spans = {each: delay.interval_s for each, delay in rules.delays.items()}
+            now = {each: gauges[each] for each in limits if each in gauges}
+            _write(
+                site,
+                {
+                    each: replace(gauge, matched=max(0, gauge.matched - 1), free_at=gauge.free_at - spans.get(each, 0.0))
+                    for each, gauge in now.items()
+                },
+            )
+        self._seen.pop(site, None)
+
+    def forget(self) -> None:
+        """Know nothing, as a new process."""
+        self._seen.clear()
+        self._revision = -1
+
+    def _rules_of(self, site: str) -> SiteRules:
+        if self._revision != (revision := gdpconfig.revision()):
+            self._rules, self._revision = {}, revision
+        if (rules := self._rules.get(site)) is None:
+            rules = self._rules[site] = site_rules(site)
+        return rules
+
+    def _read(self, site: str, rules: SiteRules) -> _Seen:
+        """The gauges of a site, after the jobs there were counted, where that is due."""
+        seen = _see(site)
+        if seen.gauges.keys() != rules.limits():
+            _keep_only(site, rules.limits(), seen.gauges.keys())
+            seen = _see(site)
+        if seen.due & rules.running.keys() and _count(site, rules.running.keys()):
+            seen = _see(site)
+        self._seen[site] = seen
+        return seen
+
+    def _locked(self, site: str, limits: Collection[Limited]) -> _Seen:
+        """The gauges with these locked, made where they are missing, counted where they never were."""
+        for _ in range(2):
+            with connection.cursor() as cursor:
+                cursor.execute(_LOCK_AND_SEE, [site, *_columns(limits), _period_s(), site])
+                seen = _seen(cursor.fetchall())
+            if seen.gauges.keys() >= set(limits):
+                return seen
+            self._read(site, self._rules_of(site))
+        return seen
+
+
+LIMITS = Limits()
+
+
+def _period_s() -> float:
+    return float(gdpconfig.value("dispatch", "RUNNING_COUNT_PERIOD"))
+
+
+def _columns(limits: Iterable[Limited]) -> tuple[list[str], list[str], list[str]]:
+    some = sorted(limits)
+    return [each.attribute for each in some], [each.value for each in some], [each.ce for each in some]
+
+
+def _see(site: str) -> _Seen:
+    with connection.cursor() as cursor:
+        cursor.execute(_SEEN, [_period_s(), site])
+        return _seen(cursor.fetchall())
+
+
+def _seen(rows: list[tuple[str, str, str, int, int, float, bool, bool, float]]) -> _Seen:
+    gauges = {Limited(*row[:3]): Gauge(*row[3:7]) for row in rows}
+    return _Seen(gauges, frozenset(Limited(*row[:3]) for row in rows if row[7]), rows[0][8] if rows else 0.0)
+
+
+def _write(site: str, gauges: Mapping[Limited, Gauge]) -> None:
+    if not gauges:
+        return
+    some = sorted(gauges)
+    with connection.cursor() as cursor:
+        numbers = [gauges[each].matched for each in some], [gauges[each].free_at for each in some]
+        cursor.execute(_WRITE, [*_columns(some), *numbers, site])
+
+
+def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited]) -> None:
+    """Rows for the limits that are configured, and for no others."""
+    with connection.cursor() as cursor:
+        if new := set(wanted) - set(there):
+            cursor.execute(_NEW, [site, *_columns(new)])
+        if gone := set(there) - set(wanted):
+            cursor.execute(_GONE, [site, *_columns(gone)])
+
+
+def _count(site: str, limits: Collection[Limited]) -> bool:
+    """Count the jobs at the site anew for these limits; False: somebody else is at it.
+
+    Their rows are locked first: each match that was noted is either committed, and seen, or comes after.
+    """
+    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+        cursor.execute(_ONE_COUNTS, [site])
+        if not cursor.fetchone()[0]:
+            return False
+        cursor.execute(_LOCK, [site, *_columns(limits)])
+        counts = held_slots(site, limits)
+        cursor.execute(_COUNTED, [*_columns(limits), [counts[each] for each in sorted(limits)], site])
+    return True

@@ -1,0 +1,85 @@
+"""Jobs that hold slots at a site, by values of the attributes that may be limited there."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import connection
+
+from brokerage.rules.dispatch.match_limits import Limited
+from brokerage.rules.dispatch.task_requirement import PARAMETERS, task_requirement
+from workqueues.models import Task
+
+_HELD = """
+SELECT j.task_id, '', count(*) FROM brokerage_job j
+WHERE j.lease_holder IS NOT NULL
+    AND j.computing_queue_id = ANY (ARRAY(SELECT id FROM brokerage_computingqueue WHERE site_id = %s))
+GROUP BY 1
+"""
+_HELD_BY_CE = """
+SELECT j.task_id, coalesce(p.ce, ''), count(*)
+FROM brokerage_job j LEFT JOIN brokerage_pilotce p ON p.pilot_id = j.lease_holder
+WHERE j.lease_holder IS NOT NULL
+    AND j.computing_queue_id = ANY (ARRAY(SELECT id FROM brokerage_computingqueue WHERE site_id = %s))
+GROUP BY 1, 2
+"""
+COLUMNS = {
+    "owner": "user_name",
+    "owner_group": "working_group",
+    "vo": "vo",
+    "prod_source_label": "prod_source_label",
+    "gshare": "gshare",
+}
+"""Attribute -> column of the task that its jobs have it from; the others are in its parameters."""
+SAID = (*PARAMETERS.values(), "setup")
+KNOWN_S = 60.0
+"""How long the attributes of tasks are kept: the share of one may change."""
+
+_known: dict[int, frozenset[tuple[str, str]]] = {}
+_known_since = 0.0
+
+
+def held_slots(site: str, limits: Collection[Limited]) -> Counter[Limited]:
+    """How many jobs hold a slot at the site, or at its CE, for each of these limits; one statement, and one for new tasks."""
+    with connection.cursor() as cursor:
+        if any(each.ce for each in limits):
+            cursor.execute(_HELD_BY_CE, [site])
+        else:
+            cursor.execute(_HELD, [site])
+        groups = cursor.fetchall()
+    values = _values_of_tasks({task_id for task_id, *_ in groups})
+    counts: Counter[Limited] = Counter()
+    for task_id, ce, n in groups:
+        for attribute, value in values.get(task_id, ()):
+            for at in {"", ce}:
+                counts[Limited(attribute, value, at)] += n
+    return Counter({each: counts[each] for each in limits})
+
+
+def forget_tasks() -> None:
+    """Read them anew."""
+    _known.clear()
+
+
+def _values_of_tasks(tasks: Collection[int]) -> dict[int, frozenset[tuple[str, str]]]:
+    """The attributes of these tasks with their values."""
+    global _known_since
+    if time.monotonic() - _known_since > KNOWN_S:
+        _known.clear()
+        _known_since = time.monotonic()
+    if missing := [task_id for task_id in tasks if task_id not in _known]:
+        said = [f"params__task_params__{name}" for name in SAID]
+        for task in Task.objects.filter(id__in=missing).values("id", "architecture", *COLUMNS.values(), *said):
+            _known[task["id"]] = _values(task)
+    return {task_id: _known[task_id] for task_id in tasks if task_id in _known}
+
+
+def _values(task: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    parameters = {name: task[f"params__task_params__{name}"] for name in SAID}
+    required = task_requirement(task["user_name"], task["working_group"], task["architecture"], parameters)
+    single = {**{name: task[column] for name, column in COLUMNS.items()}, "setup": required.setup}
+    several = [(name, value) for name, values in required.sets.items() for value in values]
+    return frozenset([*((name, value) for name, value in single.items() if value), *several])

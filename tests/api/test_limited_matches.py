@@ -1,0 +1,163 @@
+"""Pilots ask at a site that has limits: what it advertises, running limits, delays and stations hold, and pilots are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.utils.timezone import now
+
+from broker_site.foundation.access.credentials import issue_enrolment
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.ledger.match_limits import LIMITS
+from brokerage.ledger.site_limits import SiteCount, advertise
+from brokerage.ledger.site_room import SITE_ROOM
+from brokerage.models import Job, SiteAdvertisement
+from brokerage.queries.held_slots import forget_tasks
+from brokerage.rules.dispatch.site_limits import Advertisement
+from tests.api.test_pilot_verbs import Wire, wire  # noqa: F401 - a fixture
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
+
+pytestmark = pytest.mark.django_db
+
+SITE = "SITE_ALPHA"
+
+
+@pytest.fixture(autouse=True)
+def alpha() -> Iterator[None]:
+    """A queue with 12 waiting jobs of ada, and processes that know nothing."""
+    SITE_ROOM.forget()
+    LIMITS.forget()
+    forget_tasks()
+    grid("ALPHA")
+    configure("SITE_BLOCK_LIFE", "1min")  # room is handed back when the test says so: who does it by himself sees no row of it
+    yield
+    SITE_ROOM.forget()
+    LIMITS.forget()
+
+
+def jobs(n: int = 12, **more: Any) -> None:
+    submitted(parameters(f"t{uuid4().hex[:6]}", nEvents=10 * n, nEventsPerJob=10, **more))
+    run_agents()
+    assert Job.objects.filter(status="activated").exists()
+
+
+def ad(max_jobs: int, max_submitting: int = 1000, current: int = 0, ago_s: float = 10, stations: tuple[str, ...] = ()) -> None:
+    said = Advertisement(max_jobs=max_jobs, max_submitting_jobs=max_submitting, current_jobs=current, current_submitting_jobs=0)
+    advertise(SITE, SiteCount(said, now() - timedelta(seconds=ago_s), stations), "enrolment")
+
+
+def configure(key: str, text: str) -> None:
+    set_override("dispatch", key, text, who="ada", why="test")
+
+
+def pilot_of(wire: Wire) -> str:  # noqa: F811
+    return wire.register(issue_enrolment("ALPHA").text).json()["token"]
+
+
+def got(wire: Wire, n: int, **more: Any) -> int:  # noqa: F811
+    """How many of so many pilots, one ask each, get a job."""
+    return sum(wire.match(pilot_of(wire), **more).status_code == 200 for _ in range(n))
+
+
+def nothing(wire: Wire, **more: Any) -> dict[str, Any]:  # noqa: F811
+    """What a pilot that gets nothing is told."""
+    answer = wire.match(pilot_of(wire), explain=True, **more)
+    assert answer.status_code == 200
+    assert answer.json()["job"] is None
+    return answer.json()["nothing"]
+
+
+def test_a_site_gets_as_many_jobs_as_it_advertises(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(100, current=95)
+    assert got(wire, 7) == 5
+    told = nothing(wire)
+    assert told["reason"] == "limits"
+    assert told["limits"] == ["SITE_ALPHA: 95 jobs there and 5 matched since, of at most 100 (MaxJobs)"]
+
+
+def test_asks_that_find_no_job_take_no_room(wire: Wire) -> None:  # noqa: F811
+    jobs(2)
+    ad(5)
+    assert got(wire, 6) == 2
+    assert nothing(wire)["reason"] == "no_job"
+    SITE_ROOM.hand_back()
+    assert SiteAdvertisement.objects.get().matched == 2
+
+
+def test_an_ask_for_several_gets_what_there_is_room_for(wire: Wire) -> None:  # noqa: F811
+    configure("LEASES_PER_SLOT", "0")
+    jobs()
+    ad(3)
+    token = wire.register(issue_enrolment("ALPHA").text).json()["token"]
+    assert len(wire.match(token, n=9).json()["jobs"]) == 1, "the pilot has one core"
+    SITE_ROOM.hand_back()
+    assert SiteAdvertisement.objects.get().matched == 1
+
+
+def test_the_same_ask_again_gets_its_job_though_there_is_no_room_any_more(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(1)
+    token, request = pilot_of(wire), str(uuid4())
+    first = wire.match(token, request=request)
+    again = wire.match(token, request=request)
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert first.json()["job"]["id"] == again.json()["job"]["id"]
+
+
+def test_a_running_limit_holds_and_is_told(wire: Wire) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 3}, "vo": {"demo": 100}}}')
+    jobs()
+    assert got(wire, 5) == 3
+    told = nothing(wire)
+    assert (told["reason"], told["limits"]) == ("limits", ["owner ada: 3 jobs there, of at most 3"])
+
+
+def test_limits_by_share_and_label_hold_too(wire: Wire) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"prod_source_label": {"user": 2}}}')
+    jobs()
+    assert got(wire, 4) == 2
+    assert nothing(wire)["limits"] == ["prod_source_label user: 2 jobs there, of at most 2"]
+
+
+def test_a_limit_of_one_owner_leaves_the_jobs_of_others(wire: Wire) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 1}}}')
+    jobs(4)
+    jobs(2, userName="bob")
+    assert got(wire, 6) == 3
+    assert set(Job.objects.filter(status="activated").values_list("task_queue__owner", flat=True)) == {"ada"}
+
+
+def test_a_delay_says_for_how_long(wire: Wire) -> None:  # noqa: F811
+    configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"owner": {"ada": {"interval": 300, "burst": 2}}}}')
+    jobs()
+    assert got(wire, 4) == 2
+    told = nothing(wire)
+    assert told["reason"] == "limits"
+    assert 200 < told["wait_s"] <= 301
+    assert told["limits"][0].startswith("owner ada: the next match in")
+
+
+def test_a_limit_of_a_ce_leaves_the_others(wire: Wire) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"CEs": {"ce1": {"vo": {"demo": 2}}}}}')
+    jobs()
+    assert got(wire, 4, grid_ce="ce1") == 2
+    assert got(wire, 3, grid_ce="ce2") == 3
+
+
+def test_jobs_with_stations_go_to_sites_that_advertise_one_of_them(wire: Wire) -> None:  # noqa: F811
+    jobs(2, stations=["st1", "st7"])
+    assert got(wire, 1) == 0, "the site advertises nothing"
+    ad(50, stations=("st2",))
+    SITE_ROOM.forget()
+    told = nothing(wire)
+    assert told["reason"] == "no_fit"
+    assert {"attribute": "stations", "needs": "st1, st7", "has": "st2"} in told["lacks"]
+    ad(50, stations=("st2", "st7"), ago_s=1)
+    SITE_ROOM.forget()
+    assert got(wire, 3) == 2

@@ -1,0 +1,229 @@
+"""Running limits and delays between matches at a site: exact, however many processes match there at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, connections, transaction
+
+from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from brokerage.ledger.lease import lease
+from brokerage.ledger.match_limits import Limits
+from brokerage.ledger.settle import settle_job
+from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
+from brokerage.queries.held_slots import forget_tasks, held_slots
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
+from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
+from tests.flow.steps import BAD, run_agents
+from tests.ledger.test_races import together
+from workqueues.models import Task, TaskParams
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SITE = "SITE_ALPHA"
+VO = {"vo": frozenset({"demo"})}
+OWNER = {"owner": frozenset({"ada"})}
+PROCESSES = 6
+
+
+@pytest.fixture
+def queue() -> Iterator[ComputingQueue]:
+    (made,) = grid("ALPHA")
+    forget_tasks()
+    yield made
+
+
+@pytest.fixture
+def limits() -> Limits:
+    """What a process that has just begun knows."""
+    return Limits()
+
+
+def configure(key: str, text: str) -> None:
+    set_override("dispatch", key, text, who="ada", why="test")
+
+
+def jobs(n: int) -> list[int]:
+    """So many waiting jobs of ada; their task queues."""
+    set_override("jobbroker", "NQUEUELIMITSITE", 1000, who="ada", why="room for all jobs")
+    catalogue_dataset("limited.in", n)
+    submitted(reading("limited", "limited.in", nFilesPerJob=1))
+    run_agents(1)
+    assert Job.objects.filter(status="activated").count() == n
+    return sorted(set(Job.objects.values_list("task_queue_id", flat=True)))
+
+
+def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, frozenset[str]], ce: str = "") -> bool:
+    """One match as the verb makes it: limit and lease in one transaction, which is undone where there is no job."""
+    if any(limits.at(SITE, ce).values.get(name, frozenset()) & some for name, some in values.items()):
+        return False
+    with transaction.atomic():
+        found = not limits.note(SITE, values, ce=ce, pilot=holder) and lease(groups, holder, uuid4(), 60.0) is not None
+        if not found:
+            transaction.set_rollback(True)
+    return found
+
+
+def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits: Limits, django_assert_num_queries: Any) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_BETA": {"vo": {"demo": 1}}}')
+    limits.at(SITE)
+    with django_assert_num_queries(0):
+        assert not limits.at(SITE)
+        assert not limits.note(SITE, VO)
+
+
+def test_jobs_that_run_already_are_counted_before_the_first_match(queue: ComputingQueue, limits: Limits) -> None:
+    groups = jobs(6)
+    for _ in range(3):
+        assert lease(groups, pilot(queue), uuid4(), 60.0)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 4}, "vo": {"demo": 100}}}')
+    assert match(limits, groups, pilot(queue), {**VO, **OWNER})
+    assert not match(limits, groups, pilot(queue), {**VO, **OWNER})
+    assert limits.at(SITE).values == {"owner": {"ada"}}
+    assert limits.at(SITE).why == ("owner ada: 4 jobs there, of at most 4",)
+
+
+def test_a_job_that_ends_makes_room_at_the_next_count(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_COUNT_PERIOD", "100ms")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    groups = jobs(3)
+    assert match(limits, groups, pilot(queue), VO)
+    assert not match(limits, groups, pilot(queue), VO)
+    job = Job.objects.get(status="sent")
+    settle_job(job.id, job.epoch, BAD, "pilot")
+    time.sleep(0.4)
+    assert match(limits, groups, pilot(queue), VO)
+
+
+def test_limits_of_a_ce_count_the_jobs_at_that_ce(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_COUNT_PERIOD", "0s")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 5}, "CEs": {"ce1": {"vo": {"demo": 2}}}}}')
+    groups = jobs(9)
+    made = [match(limits, groups, pilot(queue), VO, ce) for ce in ("ce1", "ce1", "ce1", "ce2", "ce2", "ce2")]
+    assert made == [True, True, False, True, True, True]
+    assert not match(limits, groups, pilot(queue), VO, "ce2"), "the site has its five"
+    assert sorted(PilotCE.objects.values_list("ce", flat=True)) == ["ce1", "ce1", "ce2", "ce2", "ce2"]
+
+
+def test_delays_hold_for_all_processes_and_say_how_long(queue: ComputingQueue, limits: Limits) -> None:
+    configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": {"interval": 0.5, "burst": 2}}}}')
+    other = Limits()
+    assert not limits.note(SITE, VO)
+    assert not other.note(SITE, VO)
+    blocked = other.note(SITE, VO)
+    assert blocked.values == VO
+    (wait_s,) = blocked.waits_s.values()
+    assert 0 < wait_s <= 0.5
+    time.sleep(wait_s + 0.02)
+    assert not limits.at(SITE)
+    assert not limits.note(SITE, VO)
+
+
+def test_what_is_rolled_back_or_given_back_took_nothing(queue: ComputingQueue, limits: Limits) -> None:
+    configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": 60}}}')
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    with transaction.atomic():
+        assert not limits.note(SITE, VO)
+        transaction.set_rollback(True)
+    assert not Limits().note(SITE, VO)
+    assert Limits().note(SITE, VO)
+    limits.give_back(SITE, VO)
+    assert not limits.note(SITE, VO)
+
+
+def test_limits_that_are_configured_no_more_leave_no_rows(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1, "cms": 3}}}')
+    limits.at(SITE)
+    assert MatchGauge.objects.count() == 2
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    limits.at(SITE)
+    assert [gauge.value for gauge in MatchGauge.objects.all()] == ["demo"]
+
+
+def test_a_setting_that_cannot_be_meant_is_refused_with_its_place(queue: ComputingQueue) -> None:
+    with pytest.raises(BadConfig, match=r"SITE_ALPHA\.vo\.demo: a whole number"):
+        configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": -1}}}')
+    with pytest.raises(BadConfig, match="the nearest is vo"):
+        configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vos": {"demo": 3}}}')
+
+
+def test_every_attribute_that_may_be_limited_is_counted(queue: ComputingQueue) -> None:
+    said = {
+        "tags": ["GPU", "HIMEM"],
+        "jobTypes": ["Simulation"],
+        "stations": ["st1"],
+        "pilotTypes": ["private"],
+        "gridCEs": ["ce1"],
+    }
+    groups = jobs(2)
+    task = Task.objects.get()
+    TaskParams.objects.filter(task=task).update(task_params={**task.params.task_params, **said, "setup": "LHCb-Production"})
+    Task.objects.update(working_group="higgs", gshare="Express", architecture="x86_64-centos7-gcc8-opt")
+    for _ in range(2):
+        assert lease(groups, pilot(queue), uuid4(), 60.0)
+    expected = {
+        *(("owner", "ada"), ("owner_group", "higgs"), ("vo", "demo"), ("setup", "LHCb-Production"), ("job_types", "Simulation")),
+        *(("tags", "GPU"), ("tags", "HIMEM"), ("stations", "st1"), ("pilot_types", "private"), ("grid_ces", "ce1")),
+        *(("platforms", "x86_64-centos7-gcc8-opt"), ("prod_source_label", "user"), ("gshare", "Express")),
+    }
+    counts = held_slots(SITE, [Limited(*each) for each in expected])
+    assert {each: counts[Limited(*each)] for each in expected} == dict.fromkeys(expected, 2)
+    assert {attribute for attribute, _ in expected} == set(ATTRIBUTES)
+
+
+def test_processes_that_match_at_once_never_pass_a_limit_and_reach_it(queue: ComputingQueue) -> None:
+    configure("RUNNING_COUNT_PERIOD", "20ms")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 23}, "owner": {"ada": 40}}}')
+    groups = jobs(60)
+    holders = [[pilot(queue, f"{n}-{i}") for i in range(30)] for n in range(PROCESSES)]
+    connections.close_all()  # a forked process must not share them
+    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
+        made = pool.starmap(_match_for, [(groups, mine, 1.5) for mine in holders])
+    assert sum(made) == 23
+    assert Job.objects.filter(status="sent").count() == 23
+
+
+def test_processes_that_match_at_once_keep_to_a_delay(queue: ComputingQueue) -> None:
+    configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": {"interval": 0.2, "burst": 3}}}}')
+    groups = jobs(60)
+    holders = [[pilot(queue, f"{n}-{i}") for i in range(30)] for n in range(PROCESSES)]
+    connections.close_all()
+    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
+        pool.starmap(_match_for, [(groups, mine, 2.0) for mine in holders])
+    times = sorted(at.timestamp() for at in Job.objects.filter(status="sent").values_list("status_since", flat=True))
+    assert len(times) >= 3 + 6, "a busy machine may miss some"
+    for first in range(len(times) - 3):
+        assert times[first + 3] - times[first] > 0.2 - 0.1, "the clock of a lease is that of the beginning of its transaction"
+    assert len(times) <= 3 + (times[-1] - times[0]) / 0.2 + 1
+
+
+def _match_for(groups: list[int], holders: list[UUID], seconds: float) -> int:
+    limits, made, until = Limits(), 0, time.monotonic() + seconds
+    while time.monotonic() < until and made < len(holders):
+        if match(limits, groups, holders[made], {**VO, **OWNER}):
+            made += 1
+        else:
+            time.sleep(0.01)
+    connection.close()
+    return made
+
+
+def test_matches_of_different_values_at_once_never_wait_in_a_ring(queue: ComputingQueue) -> None:
+    configure("RUNNING_COUNT_PERIOD", "0s")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 9000, "cms": 9000}, "owner": {"ada": 9000, "bob": 9000}}}')
+    sets = [{"vo": frozenset({vo}), "owner": frozenset({owner})} for vo in ("demo", "cms") for owner in ("ada", "bob")]
+
+    assert not Limits().at(SITE), "the first look counts the jobs"
+
+    def hammer(values: dict[str, frozenset[str]]) -> list[Held]:
+        mine = Limits()
+        return [held for _ in range(40) if (held := mine.at(SITE) or mine.note(SITE, values))]
+
+    assert together(*(partial(hammer, values) for values in sets)) == [[]] * 4
