@@ -1,5 +1,5 @@
-"""What other packages bring (policies, filters, weights, splitters, generators, post-processors): found by entry point, loaded
-once when a process begins.
+"""What other packages bring (policies, filters, weights, splitters, generators, post-processors, dispatch policies): found by
+entry point, loaded once when a process begins.
 
 A package names a module of its own under the group `gridbroker.brokerage`; importing that module declares what it brings, with
 the decorators that ours use. One that cannot be loaded is left out as a whole, is told by the log and by `manage.py check`, and
@@ -23,13 +23,14 @@ from broker_site.foundation.gdpconfig.keys import APP, KEYS
 from broker_site.foundation.kernel.registry import Registry
 from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, Policy
 from brokerage.rules.decision.policy_choice import PLUGINS, Plugin
+from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
 from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 from workqueues.splitters.choice import SPLITTERS
 from workqueues.splitters.generator import GENERATORS
 
 GROUP = "gridbroker.brokerage"
 
-BROUGHT: tuple[Registry[Any], ...] = (POLICIES, FILTERS, WEIGHTS, SPLITTERS, GENERATORS, POST_PROCESSORS)
+BROUGHT: tuple[Registry[Any], ...] = (POLICIES, FILTERS, WEIGHTS, SPLITTERS, GENERATORS, POST_PROCESSORS, DISPATCH_POLICIES)
 """What a plugin may declare, in the order in which `Plugin` tells it."""
 
 log = logging.getLogger(__name__)

@@ -25,10 +25,12 @@ from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.explanation import shortfall
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.snapshot import Queues
+from brokerage.rules.placement.binding import Binding, binding_of
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.input_ways import NoPlace, Reachable, reachable
 from brokerage.rules.placement.job_builder import deal
 from brokerage.rules.placement.memory_turns import MemoryTurns
+from brokerage.rules.placement.open_jobs import jobs_by_queue
 from brokerage.rules.placement.place_jobs import Placement, most_jobs, place_jobs
 from brokerage.rules.placement.room import parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
@@ -206,8 +208,8 @@ def _make(task: Task, dataset: Dataset, most: int, turns: MemoryTurns, run_state
         return 0, Delay(str(error), gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), decision=task_decision)
     give_up(run.id, task.id, usable, placement.dropped, run.who)
     jobs, lack = deal(usable, placement.jobs)
-    owner = _owner(task, task_decision, run_state)
-    make_jobs(run.id, task, usable, jobs, decision_id, run.who, placement.ways, owner)
+    owner, binding = _owner(task, task_decision, run_state), _binding(task, usable)._replace(why_early=placement.why_early)
+    make_jobs(run.id, task, usable, jobs, decision_id, run.who, placement.ways, owner, binding)
     run_state.made_for[owner_key(task)] += len(jobs)
     if jobs or placement.dropped:
         return len(jobs), None
@@ -256,6 +258,14 @@ def _place(
         return reachable(chosen, task_decision, grid, unsure=unsure, over=lambda: run_state.excess(task))
 
     chance, failed_at = dice(task.id, decision_id), queues_of_failures(usable.files)
-    placement = place_jobs(usable, task_decision, choose, queue_ids, grants, most, config, chance, failed_at)
-    grants.add(task.gshare, Counter(job.queue for job in placement.jobs))
+    binding = _binding(task, usable)
+    placement = place_jobs(usable, task_decision, choose, queue_ids, grants, most, config, chance, failed_at, binding)
+    grants.add(task.gshare, jobs_by_queue(placement.jobs, decision_id))
     return placement
+
+
+def _binding(task: Task, usable: UsableInput) -> Binding:
+    """When the jobs of the task get their queue."""
+    activity, config = activity_of(task.prod_source_label), gdpconfig.component("dispatch", vo=task.vo)
+    by_generator = usable.generation.writes_parameters
+    return binding_of(task.params.task_params, activity, task.core_count, config, writes_parameters=by_generator)

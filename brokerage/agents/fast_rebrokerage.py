@@ -23,7 +23,7 @@ def rebroker_fast(run: Run, leave: Leave) -> int:
     limits = {(vo, name): thresholds(name, configs[vo]) for vo, name in leaves}
     limits = {share: over for share, over in limits.items() if over.limit is not None}
     closed = 0
-    for move in moves(shares_at_queues(list(limits)), limits):
+    for move in moves(shares_at_queues(limits.keys()), limits):
         tasks = [at.task_id for at in waiting_at([move.queue_id], states=QUEUED) if not at.stay]
         jobs = jobs_leaving(move, tasks, configs[move.vo]["FAST_REBRO_MIN_AGE"])
         closed += close_waiting(jobs, run.who, move.why, leave)

@@ -1,11 +1,13 @@
 """Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start, or where far
 more wait than run. Leaves them failed or closed, their files ready.
 Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
-withdrawn outputs with their last copy, credentials that expired long ago now and then.
+withdrawn outputs with their last copy, and now and then task queues without jobs, counts of asks, and expired credentials.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, groupby
 from math import inf
@@ -15,14 +17,17 @@ from broker_site.foundation.access.credentials import forget_expired
 from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.fast_rebrokerage import rebroker_fast
+from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
+from brokerage.ledger.job_openings import open_due
+from brokerage.ledger.last_asks import forget_old_asks
 from brokerage.ledger.pilots import note_pilots_at_work
-from brokerage.ledger.rebrokering import rebroker
+from brokerage.ledger.rebrokering import rebroker, rebroker_open
 from brokerage.ledger.transfers.lifetimes import remove_expired
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import ComputingQueue
-from brokerage.queries.movable_jobs import waiting_at
-from brokerage.queries.stranded_jobs import queue_services
+from brokerage.queries.movable_jobs import waiting_at, waiting_open
+from brokerage.queries.stranded_jobs import queue_services, stranded_task_queues
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeout_table import ENDINGS, kinds_alike
 from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, suspended
@@ -31,23 +36,34 @@ from workqueues.ledger.holds import note_reason
 
 BATCH = 1000
 DAY_S = 86400.0
+NO_QUEUE_LEFT = "none of the queues to which it was open can run it any more"
 
 
-class CredentialCleanup:
-    """Forgets credentials that expired long ago, once a period in each process that runs the agent."""
+@dataclass
+class Cleanup:
+    """Something that is done now and then: once a period, s, in each process that runs the agent."""
 
-    def __init__(self) -> None:
-        self._last: datetime | None = None
+    period_s: Callable[[], float]
+    clean: Callable[[], object]
+    _last: datetime | None = None
 
     def run(self, now: datetime) -> None:
-        """Forget, if a period has passed since this process did so."""
-        period = timedelta(seconds=gdpconfig.value("agents", "FORGET_PERIOD"))
-        if self._last is None or now - self._last >= period:
-            forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S)
+        """Do it, if a period has passed since this process did so."""
+        if self._last is None or now - self._last >= timedelta(seconds=self.period_s()):
+            self.clean()
             self._last = now
 
 
-CLEANUP = CredentialCleanup()
+def _empty_s() -> float:
+    return float(gdpconfig.value("dispatch", "EMPTY_TASK_QUEUE"))
+
+
+CREDENTIALS = Cleanup(
+    lambda: gdpconfig.value("agents", "FORGET_PERIOD"),
+    lambda: forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S),
+)
+ASKS = Cleanup(lambda: gdpconfig.value("agents", "FORGET_PERIOD"), forget_old_asks)
+TASK_QUEUES = Cleanup(lambda: _empty_s() / 5, lambda: remove_empty_task_queues(BATCH, _empty_s()))
 
 
 @agent("reap")
@@ -65,14 +81,18 @@ def reap(run: Run) -> int:
     config = gdpconfig.component("job_timeout", app="pandaserver")
     queues = list(ComputingQueue.objects.all())
     limits = list(chain.from_iterable(one_by_one(queues, lambda queue: queue_limits(run, queue, config), leave_queue)))
+    limits += limits_of(None, QueueFacts(), config)
     note_pilots_at_work()
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
     ended += rebroker_stranded(run, leave) + rebroker_fast(run, leave)
+    ended += open_due(BATCH, run.who)
     remove_expired(BATCH, BATCH, run.who)
     forget_emptied(BATCH)
-    CLEANUP.run(run.now)
+    CREDENTIALS.run(run.now)
+    ASKS.run(run.now)
+    TASK_QUEUES.run(run.now)
     return ended
 
 
@@ -81,7 +101,10 @@ def rebroker_stranded(run: Run, leave: Leave) -> int:
     stopped_s, dead_s = (gdpconfig.value("jobbroker", key) for key in ("REBROKER_STOPPED", "REBROKER_SILENT"))
     reasons = {queue.id: why for queue in queue_services() if (why := queue.left(stopped_s, dead_s))}
     by_queue = groupby(waiting_at(list(reasons)), key=lambda at: at.queue_id)
-    return sum(rebroker(list(waiting), run.who, reasons[queue], leave) for queue, waiting in by_queue)
+    closed = sum(rebroker(list(waiting), run.who, reasons[queue or 0], leave) for queue, waiting in by_queue)
+    task_queues = stranded_task_queues(reasons)
+    tasks = [at.task_id for at in waiting_open(task_queues) if not at.stay]
+    return closed + rebroker_open(tasks, run.who, NO_QUEUE_LEFT, leave, task_queues)
 
 
 def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:
@@ -94,11 +117,16 @@ def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]
         transtimehi=queue.attributes.get("transtimehi"),
         transtimelo=queue.attributes.get("transtimelo"),
     )
+    return limits_of(queue.id, facts, config)
+
+
+def limits_of(queue_id: int | None, facts: QueueFacts, config: Config) -> list[Limit]:
+    """The same by what is known of the queue; nothing is of that of open jobs."""
     high = config["HIGH_PRIORITY"]
     limits = []
     for state in ENDINGS:
         for kinds in kinds_alike(state):
             low_s, high_s = (limit_s(state, priority, facts, config, kinds[0]) for priority in (high - 1, high))
             if low_s is not None or high_s is not None:
-                limits.append(Limit(queue.id, state, low_s or inf, high_s or inf, kinds))
+                limits.append(Limit(queue_id, state, low_s or inf, high_s or inf, kinds))
     return limits

@@ -58,13 +58,13 @@ def _failing(task: EndedJobs, units: Units) -> str:
 def rebroker_idle(run: Run) -> int:
     """Close jobs of users that wait at a queue where nothing of their task moves, so that they are brokered anew: how many."""
     quiet_s = gdpconfig.value("rebroker", "ANALY_QUIET", app=SERVER)
-    reasons: dict[tuple[int, int], str] = {}
+    reasons: dict[tuple[int | None, int], str] = {}
     for jobs in idle_jobs(quiet_s):
         config = gdpconfig.component("rebroker", vo=jobs.vo, app=SERVER)
         if why := why_anew(jobs.waits_s, jobs.moved, jobs.queue, jobs.status, jobs.group, config):
             reasons[jobs.queue_id, jobs.task_id] = why
     closed = 0
-    for at in waiting_at(sorted({queue_id for queue_id, _ in reasons})):
+    for at in waiting_at(sorted({queue_id for queue_id, _ in reasons if queue_id is not None})):
         if closed < MOST_JOBS and (at.queue_id, at.task_id) in reasons:
             closed += rebroker([at], run.who, reasons[at.queue_id, at.task_id])
     return closed

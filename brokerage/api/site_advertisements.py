@@ -95,7 +95,9 @@ class SiteAdvertisementView(APIView):
 
 
 def _check_site(sender: Principal, site: str) -> None:
-    """Refused(403) with an enrolment of another site, or one that names none."""
+    """Refused(403) with an enrolment of another site, one that names none, or that of an owner's private pilots."""
+    if sender.private:
+        raise Refused(403, "A private enrolment", f"The enrolment is for pilots of {sender.owner}; the site has one of its own.")
     if sender.site != site:
         told = f"is for {sender.site}, not for {site}" if sender.site else "names no site; make one that does"
         raise Refused(403, "Another site", f"The enrolment {told}.")

@@ -36,6 +36,15 @@ MAX_GLOBAL_CORRECTION | float | 5 | 1..1000 | facts on matching a7
     Under `dirac`: the most by which all stretches together correct a share.
 STRICT_PLATFORM | bool | false | | decision H1
     A pilot that names no platform gets no job that asks for one; else it gets any.
+BINDING | enum early late late_after | early | | row X4; decision H7
+    When jobs get their queue, where the task does not say: early, when they are made; late, when a pilot of any queue that may
+    run them asks; late_after, when they are made, and open to the other queues once they have waited.
+BINDING_<activity> | enum early late late_after | unset | | row X4
+    The same for the tasks of an activity: production, analysis or generic.
+BINDING_AFTER | duration | 30min | 1s..30d | decision H7
+    With late_after: how long jobs wait at their queue before the others may have them, where the task does not say.
+EMPTY_TASK_QUEUE | duration | 5min | 1s..7d | facts on matching a8
+    A task queue in which no job has waited for so long is removed, unless a job that has not ended was there.
 """,
     {"SHARES_CORRECTION": {"check": slice_faults}},
 )

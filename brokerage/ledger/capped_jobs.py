@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from brokerage.ledger.moves import move_jobs
 from brokerage.ledger.paused_tasks import hold_back_paused
-from brokerage.ledger.ready_jobs import tell_after_commit
+from brokerage.ledger.ready_jobs import tell_of_jobs
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from workqueues.rules.throttle.user_caps import CAUSE
 
@@ -20,7 +20,7 @@ ROUNDS = 2
 LET_GO = "its owner has room for more running jobs"
 
 _JOBS = """
-SELECT id, computing_queue_id FROM brokerage_job
+SELECT id, computing_queue_id, task_queue_id FROM brokerage_job
 WHERE task_id = ANY (%(tasks)s) AND status = %(status)s AND ended_at IS NULL AND kind <> ALL (%(merging)s)
     AND (%(sub_status)s = '' OR sub_status = %(sub_status)s)
 ORDER BY id LIMIT %(limit)s FOR NO KEY UPDATE SKIP LOCKED
@@ -58,11 +58,11 @@ def _move_batch(tasks: Collection[int], source: str, new: str, who: str, why: st
     }
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_JOBS, values)
-        queues = dict(cursor.fetchall())
+        queues = {id_: (queue, task_queue) for id_, queue, task_queue in cursor.fetchall()}
         if not queues:
             return 0
         call = move_jobs(list(queues), new, who, why, sources=[source], sub_status=CAUSE if held else "")
         moved = [id_ for (id_,) in call.run()]
         if not held:
-            tell_after_commit(Counter(queues[id_] for id_ in hold_back_paused(moved, who)))
+            tell_of_jobs(Counter(queues[id_] for id_ in hold_back_paused(moved, who)))
         return len(moved)

@@ -43,7 +43,7 @@ _SEE = Prepared(
     "bigint[]",
     f"""
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.kill_why, j.lease_holder::text,
-        coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), q.name,
+        coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), coalesce(q.name, ''),
         coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type IN ({LOG_TYPES.sql}), {GOES_TO}, {ALSO_TO},
@@ -51,7 +51,7 @@ _SEE = Prepared(
             FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id WHERE f.out_job_id = j.id ORDER BY f.id),
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql})), j.kind
-    FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+    FROM brokerage_job j LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
     CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{{}}') AS whole,
@@ -73,10 +73,10 @@ _USES = Prepared(
 class EndingJob(NamedTuple):
     """A job as it was read; `holder`: the pilot that holds it, `host`: where that runs.
 
-    `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live tracked files, whole ones; `cut`:
-    those of which it has event ranges. `made`: when the job was made; `now`: when it was read. `token_since`: when the job token
-    that counts was issued. `commanded`: its task has a command that may wait for the job. `kind`: a JobKind. `kill_why`: what
-    its end says where its pilot was asked to kill it.
+    `queue`: empty of an open job; `storage`: where its outputs go, and the bytes that are there at most. `inputs`: its live
+    tracked files, whole ones; `cut`: those of which it has event ranges. `made`: when the job was made; `now`: when it was read.
+    `token_since`: when the job token that counts was issued. `commanded`: its task has a command that may wait for the job.
+    `kind`: a JobKind. `kill_why`: what its end says where its pilot was asked to kill it.
     """
 
     id: int

@@ -108,11 +108,11 @@ def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long (seconds) a job of these kinds may stay in a state at a queue: below the priority that counts as high, and from it
-    on.
+    """How long (seconds) a job of these kinds may stay in a state at a queue (None: while it is open to several): below the
+    priority that counts as high, and from it on.
     """
 
-    queue_id: int
+    queue_id: int | None
     status: str
     low_s: float
     high_s: float
@@ -123,7 +123,7 @@ _OVERDUE = f"""
 SELECT j.id, j.epoch, j.status, j.task_id
 FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[], %(kinds)s::int[])
     AS l(queue, state, low, high, kinds)
-JOIN brokerage_job j ON j.computing_queue_id = l.queue AND j.status = l.state AND j.ended_at IS NULL
+JOIN brokerage_job j ON {{at}} AND j.status = l.state AND j.ended_at IS NULL
 WHERE (l.kinds >> j.kind) & 1 = 1
     AND (j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
         OR l.state = 'transferring' AND j.sub_status <> '' AND j.lease_s > 0
@@ -134,6 +134,8 @@ ORDER BY j.id LIMIT %(limit)s
 """A kind is a bit of `kinds`. A transferring job with a sub status is staged out by means of its site's own, which give signs of
 life: it may be silent for as long as its lease was, the heartbeat limit of its workflow.
 """
+_OVERDUE_AT_QUEUES = _OVERDUE.format(at="j.computing_queue_id = l.queue")
+_OVERDUE_OPEN = _OVERDUE.format(at="l.queue IS NULL AND j.computing_queue_id IS NULL")
 
 
 def end_overdue(
@@ -167,7 +169,7 @@ def end_overdue(
         "kinds": [sum(1 << kind for kind in x.kinds) for x in limits],
         "urgent": high_priority,
     }
-    return page_by_page(_OVERDUE, values, batch, end)
+    return page_by_page(_OVERDUE_AT_QUEUES, values, batch, end) + page_by_page(_OVERDUE_OPEN, values, batch, end)
 
 
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import gc
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 
 from django.contrib.postgres.functions import TransactionNow
 from django.db import connection, transaction
@@ -20,20 +21,23 @@ from django.db.models import F
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel.machine import NEW
 from broker_site.foundation.sql.copying import cell, copy_lines, escaped
+from brokerage.ledger.job_openings import note_openings
 from brokerage.ledger.ready_jobs import tell_after_commit
 from brokerage.ledger.reservation import outputs_by_queue, reserve
 from brokerage.ledger.retry_history import origins, record_followers
-from brokerage.ledger.task_queues import keep, task_queues
+from brokerage.ledger.task_queues import keep, open_task_queues, task_queues
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.transfers.new_jobs import AwaitedInput, ask_for_input
 from brokerage.models.job import RETRY_RELATION
 from brokerage.queries.usable_input import max_files_of, usable_input
 from brokerage.rules.facts.job_kind import JobKind
+from brokerage.rules.placement.binding import EARLY, Binding, any_of
 from brokerage.rules.placement.input_ways import InputWay
 from brokerage.rules.placement.job_builder import NOTHING_LOST, JobBuilder, LostNames, dealt_files
 from brokerage.rules.placement.memory_turns import MemoryTurns
-from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob
+from brokerage.rules.placement.new_job import DealtFiles, DealtJob, NewJob, Place, PlacedJob
 from brokerage.rules.placement.place_jobs import NO_WAYS
+from brokerage.rules.placement.slots import Slot
 from brokerage.rules.placement.usable_input import UsableInput, files_wanted, most_jobs_of
 from brokerage.rules.placement.user_priority import OwnerStanding, job_priorities
 from workqueues.ledger.claims import lock_claimed
@@ -97,12 +101,13 @@ def make_jobs(
     who: str,
     ways: Mapping[str, InputWay] = NO_WAYS,
     owner: OwnerStanding | None = None,
+    binding: Binding = EARLY,
 ) -> None:
     """Make the placed jobs, with the files of secondary datasets that were dealt to them.
 
-    `ways`: how jobs get input that may not be at their queue; `owner`: whose they are, where their priorities depend on that.
-    Raises Stale if the claim is gone, NoPlace if serial numbers are used up, UnresolvedPlaceholder if a job lacks a value,
-    BadPlan if the generator gives no text.
+    `ways`: how jobs get input that may not be at their queue; `owner`: whose they are, where their priorities depend on that;
+    `binding`: when they get their queue. Raises Stale if the claim is gone, NoPlace if serial numbers are used up,
+    UnresolvedPlaceholder if a job lacks a value, BadPlan if the generator gives no text.
     """
     if not placed:
         return
@@ -110,17 +115,41 @@ def make_jobs(
         clean_logs({task.id, task.parent_tid or task.id}, who)
     with _without_garbage_collection():
         reservation = reserve(run_id, task.id, len(placed))
-        outputs = outputs_by_queue(task, reservation.outputs, {p.job.queue for p in placed}, who)
-        queues = task_queues(task, {(p.job.queue_id, p.job.slot) for p in placed})
+        outputs = outputs_by_queue(task, reservation.outputs, _queues(placed), who)
+        waiting = _waiting_places(task, [p.job for p in placed])
         template = JobParamsTemplate.objects.get(task_id=task.id).job_params_template
         parameters = _command_line(task) or template
         lost = _lost_names(task) if usable.rules.recovery else NOTHING_LOST
         ids, seeds, alike = reservation.job_ids, reservation.seeds, parameters == template
         builder = JobBuilder(task.id, usable, parameters, ids, seeds, outputs, lost, alike=alike)
-        jobs = (builder.job(i, p, queues[p.job.queue_id, p.job.slot]) for i, p in enumerate(placed))
+        jobs = (builder.job(i, p, *waiting(p.job)) for i, p in enumerate(placed))
         cut = [usable.dataset.id] if usable.pieces else []
         dealt = dealt_files(usable.others, placed)
-        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner)
+        generate(run_id, task.id, jobs, who, decision_id, builder.written(placed), cut, dealt, ways, owner, binding)
+
+
+def _waiting_places(task: Task, jobs: Sequence[PlacedJob]) -> Callable[[PlacedJob], tuple[int, int]]:
+    """For a job the task queue in which it waits, and the one in which it is to wait later, open; 0: none."""
+    of_queues = task_queues(task, {(job.queue_id, job.slot) for job in jobs if not job.is_open})
+    slots: dict[tuple[Place, ...], set[Slot]] = defaultdict(set)
+    for job in jobs:
+        if job.places:
+            slots[job.places].add(job.slot)
+    opened = {
+        places: open_task_queues(task, some, {place.queue_id: (place.queue, place.storage) for place in places})
+        for places, some in sorted(slots.items())  # two that make the same ones never wait for each other in a circle
+    }
+
+    def waiting(job: PlacedJob) -> tuple[int, int]:
+        later = opened[job.places][job.slot] if job.places else 0
+        return (later, 0) if job.is_open else (of_queues[job.queue_id, job.slot], later)
+
+    return waiting
+
+
+def _queues(placed: Sequence[DealtJob]) -> set[str]:
+    """All queues at which the jobs may run: the datasets that belong to one are there before a pilot takes an open job."""
+    return {p.job.queue for p in placed} | {place.queue for places in {p.job.places for p in placed} for place in places}
 
 
 def _command_line(task: Task) -> str:
@@ -158,6 +187,7 @@ def generate(
     dealt: Sequence[DealtFiles] = (),
     ways: Mapping[str, InputWay] = NO_WAYS,
     owner: OwnerStanding | None = None,
+    binding: Binding = EARLY,
 ) -> None:
     """Insert jobs, their inputs picked -> running, their outputs, one history row each; the task starts to run. Jobs are
     activated, or assigned where input must come to their queue, for which they ask.
@@ -179,10 +209,11 @@ def generate(
         _use_inputs(task_id, made)
         if cut:
             _use_ranges(task_id, [r for j in made for r in j.ranges])
-        keep({job.task_queue_id for job in made})
+        keep({job.task_queue_id for job in made} | {job.opens_in for job in made if job.opens_in})
         _copy_jobs(task, made, decision_id, needs, owner)
-        tell_after_commit(Counter(job.computing_queue_id for job in made if job.id not in needs.awaited))
-        copy_lines("brokerage_jobchange", _CHANGE, _births(made, needs, who))
+        note_openings({job.id: job.opens_in for job in made if job.opens_in}, binding.after_s)
+        tell_after_commit(Counter(chain.from_iterable(_pilots_of(job) for job in made if job.id not in needs.awaited)))
+        copy_lines("brokerage_jobchange", _CHANGE, _births(made, needs, who, binding.why_early))
         for dataset_id, n in dealt:
             advance(dataset_id, n)
         outputs = ((j.id, output) for j in made for output in j.outputs)
@@ -206,9 +237,9 @@ def generate(
 
 
 def count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: str) -> None:
-    """Locked datasets get so many more files each, which jobs are to make."""
+    """Locked datasets get so many more files each, which jobs are to make; 0 where open jobs may make some."""
     for dataset in datasets:
-        if n := written.get(dataset.id, 0):
+        if (n := written.get(dataset.id)) is not None:
             Dataset.objects.filter(id=dataset.id).update(
                 n_files=F("n_files") + n, n_files_to_be_used=F("n_files_to_be_used") + n, n_files_used=F("n_files_used") + n
             )
@@ -230,13 +261,21 @@ _CHANGE = ("job_id", "old", "new", "epoch", "who", "why")
 _OUTPUT = ("task_id", "status", "out_job_id", "dataset_id", "type", "lfn", "optional")
 
 
-def _births(jobs: Iterable[NewJob], needs: AwaitedInput, who: str) -> Iterator[str]:
+def _pilots_of(job: NewJob) -> Iterable[int]:
+    """The queues whose pilots may have the job."""
+    return [place.queue_id for place in job.open_to] if job.computing_queue_id is None else [job.computing_queue_id]
+
+
+def _births(jobs: Iterable[NewJob], needs: AwaitedInput, who: str, why_early: str) -> Iterator[str]:
     """The history row of each job."""
+    early = f", at once: {why_early}" if why_early else ""
     for j in jobs:
         if n := needs.awaited.get(j.id):
             yield f"{j.id}\t{NEW}\tassigned\t0\t{who}\tmade for {j.queue}, where {n} of its input files must come"
+        elif j.open_to:
+            yield f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {any_of([place.queue for place in j.open_to])}"
         else:
-            yield f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}"
+            yield f"{j.id}\t{NEW}\tactivated\t0\t{who}\tmade for {j.queue}{early}"
 
 
 def _copy_jobs(
@@ -249,7 +288,7 @@ def _copy_jobs(
         "brokerage_job",
         _JOB,
         (
-            f"{j.id}\t{j.kind:d}\t{j.computing_queue_id}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}"
+            f"{j.id}\t{j.kind:d}\t{cell(j.computing_queue_id)}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}"
             f"\t{task.id}\t{_turn(priority, j.id in needs.awaited)}\t{common}"
             for j, priority in zip(jobs, priorities, strict=True)
         ),

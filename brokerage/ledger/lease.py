@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.models import Pilot
@@ -104,8 +104,10 @@ _PLACES = """
             HAVING NOT coalesce(bool_or(lease_request = ask.request), false)) AS held
         CROSS JOIN LATERAL greatest(0, least(ask.n, CASE WHEN ask.leases > 0 THEN ask.leases - held.n ELSE ask.n END,
             (ask.cores - held.cores) / greatest(t.core_count, 1))) AS room
-        WHERE t.id = $1
+        WHERE t.id = $1{}
     )"""
+_STORAGE_THERE = " AND (ask.storage = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = ask.storage))"
+_BOUND_PLACES, _OPEN_PLACES = _PLACES.format(""), _PLACES.format(_STORAGE_THERE)
 _FIRST_JOBS = """, ready AS MATERIALIZED (
         SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
             AND (ready_priority, id) >= ($8, $9) AND EXISTS (SELECT FROM place WHERE room > 0)
@@ -139,12 +141,41 @@ _LEASED = f"SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
 _TYPES = "int, text[], text[], float8[], int[], int[], int[], int, bigint, int[], text[], int"
 _OPEN = f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE} {_LEASED}"
 _BY_KIND = {
-    (False, False): Prepared("lease", _TYPES, f"{_PLACES}{_FIRST_JOBS}{_SEND}{_NOTE} {_LEASED}"),
-    (False, True): Prepared("lease_open", _TYPES, f"{_PLACES}{_FIRST_JOBS}{_OPEN}"),
-    (True, False): Prepared("lease_any", _TYPES, f"{_PLACES}{_ANY_OF_THE_OLDEST}{_SEND}{_NOTE} {_LEASED}"),
-    (True, True): Prepared("lease_any_open", _TYPES, f"{_PLACES}{_ANY_OF_THE_OLDEST}{_OPEN}"),
+    (False, False): Prepared("lease", _TYPES, f"{_BOUND_PLACES}{_FIRST_JOBS}{_SEND}{_NOTE} {_LEASED}"),
+    (False, True): Prepared("lease_open", _TYPES, f"{_OPEN_PLACES}{_FIRST_JOBS}{_OPEN}"),
+    (True, False): Prepared("lease_any", _TYPES, f"{_BOUND_PLACES}{_ANY_OF_THE_OLDEST}{_SEND}{_NOTE} {_LEASED}"),
+    (True, True): Prepared("lease_any_open", _TYPES, f"{_OPEN_PLACES}{_ANY_OF_THE_OLDEST}{_OPEN}"),
 }
 """By (there is a window, the jobs are open)."""
+
+_OUTPUTS = Prepared(
+    "place_outputs",
+    "text[], text[], int[]",
+    """
+    WITH moving AS MATERIALIZED (
+        SELECT f.id, f.dataset_id AS here, c.id AS there
+        FROM unnest($1::uuid[], $2::uuid[], $3) AS ask(pilot, request, queue)
+            JOIN brokerage_computingqueue q ON q.id = ask.queue
+            CROSS JOIN LATERAL (
+                SELECT id FROM brokerage_job j WHERE lease_holder = ask.pilot AND lease_request = ask.request AND status = 'sent'
+                OFFSET 0) AS j
+            CROSS JOIN LATERAL (SELECT id, dataset_id FROM workqueues_file WHERE out_job_id = j.id OFFSET 0) AS f
+            JOIN workqueues_dataset d ON d.id = f.dataset_id AND d.template_id IS NOT NULL AND d.site NOT IN ('', q.name)
+            JOIN workqueues_dataset c ON c.template_id = d.template_id AND c.site = q.name
+    ), changed AS (
+        SELECT id, sum(n)::int AS n FROM (
+            SELECT here AS id, -1 AS n FROM moving UNION ALL SELECT there, 1 FROM moving) AS v GROUP BY 1
+    ), locked AS MATERIALIZED (
+        SELECT d.id, changed.n FROM workqueues_dataset d JOIN changed USING (id) ORDER BY d.id FOR NO KEY UPDATE OF d
+    ), counted AS (
+        UPDATE workqueues_dataset d SET n_files = d.n_files + locked.n, n_files_used = d.n_files_used + locked.n,
+            n_files_to_be_used = d.n_files_to_be_used + locked.n
+        FROM locked WHERE locked.id = d.id
+    )
+    UPDATE workqueues_file f SET dataset_id = moving.there FROM moving WHERE f.id = moving.id
+    """,
+)
+"""Where each queue has datasets of its own, the outputs of open jobs go to those of the queue at which they were leased."""
 
 _GOOD_TOKEN = good_token("$3")
 _REPLACED = Prepared(
@@ -157,12 +188,13 @@ _REPLACED = Prepared(
 def leasing(asks: Sequence[Ask]) -> list[Call]:
     """To give each of these asks, of different pilots, the first ready jobs of its task queue, within what it may hold.
 
-    An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any.
+    An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
+    open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
     of_queue: dict[tuple[int, int, int], list[Ask]] = {}
     for ask in asks:
         of_queue.setdefault((ask.task_queue, ask.window, ask.first[0] if ask.window else 0), []).append(ask)
-    return [
+    calls = [
         _BY_KIND[window > 0, mine[0].queue_id > 0].with_values(
             task_queue,
             [str(ask.pilot) for ask in mine],
@@ -178,6 +210,11 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
         )
         for (task_queue, window, _), mine in of_queue.items()
     ]
+    placed = [ask for ask in asks if ask.queue_id]
+    if placed:
+        columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
+        calls.append(_OUTPUTS.with_values(*map(list, columns)))
+    return calls
 
 
 def leasing_again(pilot: UUID, request: UUID) -> Call:
@@ -193,15 +230,20 @@ def lease_again(pilot: UUID, request: UUID) -> Lease | None:
 
 
 def lease(
-    task_queues: Iterable[int], pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost()
+    task_queues: Iterable[int | Ask], pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost()
 ) -> Lease | None:
     """Give the pilot the first ready job of the first of `task_queues` that has one, within what it may hold at `most`.
 
-    None when none has, or when this very ask got a job before (`lease_again`): one ask never gets two.
+    Of open jobs the whole ask is given, with its place. None when none has, or when this very ask got a job before
+    (`lease_again`): one ask never gets two.
     """
     try:
-        for task_queue in task_queues:
-            for row in run_together(leasing([Ask(task_queue, pilot, request, lease_s, most)])):
+        for one in task_queues:
+            first, *others = leasing([Ask(one, pilot, request, lease_s, most) if isinstance(one, int) else one])
+            with transaction.atomic():
+                rows = first.run()
+                run_together(others)
+            for row in rows:
                 return Lease(*row)
     except IntegrityError:
         return None  # this ask, or another of the same pilot, has just got its job through another process

@@ -11,7 +11,7 @@ from brokerage.ledger.lease import Ask
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.job_document import LeasedJob
-from brokerage.rules.dispatch.match_limits import ATTRIBUTES
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE
 from brokerage.rules.dispatch.requirement import Hits
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 
@@ -26,7 +26,7 @@ class SiteTurn:
         self.site, self.ce = site, next(iter(ces)) if len(ces) == 1 else ""
         self.by_kind = LIMITS.has(site)
         """Whether there are limits on kinds of jobs: such an ask is carried out by itself."""
-        self.held = LIMITS.at(site, self.ce)
+        self.held = LIMITS.at(site, self.ce) if self.by_kind else FREE
         self._taken: int | None = None
         self._no_room = False
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from brokerage.ledger.moves import move_jobs
-from brokerage.ledger.ready_jobs import tell_after_commit
+from brokerage.ledger.ready_jobs import tell_of_jobs
 from workqueues.ledger.commands import DONE
 from workqueues.models import Task
 
@@ -20,7 +20,7 @@ BATCH = 1000
 
 _ASKED = "SELECT id, command, command_time FROM workqueues_task WHERE command IN ('pause', 'resume') ORDER BY command_time"
 _WAITING = """
-SELECT id, computing_queue_id FROM brokerage_job WHERE task_id = %s AND status = %s AND ended_at IS NULL
+SELECT id, computing_queue_id, task_queue_id FROM brokerage_job WHERE task_id = %s AND status = %s AND ended_at IS NULL
 ORDER BY id LIMIT %s FOR NO KEY UPDATE SKIP LOCKED
 """
 _LEFT = "SELECT FROM brokerage_job WHERE task_id = %s AND status = %s AND ended_at IS NULL LIMIT 1"
@@ -49,7 +49,7 @@ def _follow(task_id: int, paused: bool, given: datetime, who: str) -> bool:
     while True:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(_WAITING, [task_id, source, BATCH])
-            jobs = dict(cursor.fetchall())
+            jobs = {id_: (queue, task_queue) for id_, queue, task_queue in cursor.fetchall()}
             cursor.execute(_PAUSED, [task_id, paused])
             if not cursor.rowcount:
                 return False  # it was commanded otherwise meanwhile, which is followed next
@@ -59,7 +59,7 @@ def _follow(task_id: int, paused: bool, given: datetime, who: str) -> bool:
                 break
             moved = [id_ for (id_,) in move_jobs(list(jobs), new, who, why, sources=[source]).run()]
             if not paused:
-                tell_after_commit(Counter(jobs[id_] for id_ in moved))
+                tell_of_jobs(Counter(jobs[id_] for id_ in moved))
     if left:
         return False
     columns = {"command": ""} if paused else DONE

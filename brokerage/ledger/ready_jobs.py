@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 
 import redis
 from django.conf import settings
-from django.db import transaction
+from django.db import connection, transaction
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -30,6 +31,28 @@ def tell_after_commit(jobs: Mapping[int, int]) -> None:
     """So many jobs wait for pilots at these computing queues (ids) once the current transaction is committed."""
     if jobs:
         transaction.on_commit(partial(tell, dict(jobs)))
+
+
+_PLACES = """
+SELECT t.id, p.computing_queue_id FROM brokerage_taskqueue t
+    JOIN brokerage_requirementplace p ON p.requirement_set_id = t.requirement_set_id
+WHERE t.id = ANY (%s) AND t.computing_queue_id IS NULL
+"""
+
+
+def tell_of_jobs(jobs: Mapping[tuple[int | None, int], int]) -> None:
+    """The same of jobs by (computing queue, task queue): without the first they are open, to all queues of the second."""
+    queues: Counter[int] = Counter()
+    open_jobs = {task_queue: n for (queue, task_queue), n in jobs.items() if queue is None}
+    for (queue, _), n in jobs.items():
+        if queue is not None:
+            queues[queue] += n
+    if open_jobs:
+        with connection.cursor() as cursor:
+            cursor.execute(_PLACES, [list(open_jobs)])
+            for task_queue, queue in cursor.fetchall():
+                queues[queue] += open_jobs[task_queue]
+    tell_after_commit(queues)
 
 
 def tell(jobs: Mapping[int, int]) -> None:

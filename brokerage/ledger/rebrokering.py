@@ -24,6 +24,12 @@ JOIN brokerage_job j ON j.computing_queue_id = at.queue AND j.task_id = at.task
 WHERE j.ended_at IS NULL AND j.status = ANY (%(states)s) AND j.kind <> ALL (%(merging)s) AND j.id > %(after)s
 ORDER BY j.id LIMIT %(limit)s
 """
+_OPEN_JOBS = """
+SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
+WHERE j.computing_queue_id IS NULL AND j.task_id = ANY (%(tasks)s) AND j.ended_at IS NULL AND j.status = ANY (%(states)s)
+    AND (%(task_queues)s IS NULL OR j.task_queue_id = ANY (%(task_queues)s)) AND j.id > %(after)s
+ORDER BY j.id LIMIT %(limit)s
+"""
 
 
 class Rebrokered(NamedTuple):
@@ -39,8 +45,20 @@ def rebroker(waiting: Sequence[JobsAtQueue], who: str, why: str, leave: Leave = 
     moved = [at for at in waiting if not at.stay]
     if not moved:
         return 0
-    values = {**MOVABLE, "queues": [at.queue_id for at in moved], "tasks": [at.task_id for at in moved]}
-    return page_by_page(_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave))
+    bound = [at for at in moved if at.queue_id is not None]
+    values = {**MOVABLE, "queues": [at.queue_id for at in bound], "tasks": [at.task_id for at in bound]}
+    closed = page_by_page(_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave)) if bound else 0
+    return closed + rebroker_open([at.task_id for at in moved if at.queue_id is None], who, why, leave)
+
+
+def rebroker_open(
+    tasks: Sequence[int], who: str, why: str, leave: Leave = log_left, task_queues: Sequence[int] | None = None
+) -> int:
+    """Close the open jobs of these tasks, or those of them that wait in these task queues: how many."""
+    if not tasks:
+        return 0
+    values = {**MOVABLE, "tasks": list(tasks), "task_queues": None if task_queues is None else list(task_queues)}
+    return page_by_page(_OPEN_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave))
 
 
 def rebroker_at_queue(caller: Principal, queue: ComputingQueue, scope: VoScope) -> Rebrokered:

@@ -19,7 +19,7 @@ from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.reassigned_tasks import reassign
 from brokerage.ledger.task_queues import SAME_BUT_SHARE
-from brokerage.ledger.urgency import NEW_QUEUES
+from brokerage.ledger.urgency import MOVE_OPENINGS, NEW_QUEUES
 from brokerage.rules.facts.job_kind import LEAST_SCOUT_PRIORITY, MERGING_KINDS, JobKind
 from brokerage.states import JOB
 from workqueues.ledger.commands import check_right
@@ -121,7 +121,9 @@ def _follow(task_id: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(NEW_QUEUES, values)
         cursor.execute(_FOLLOW, values)
-        return int(cursor.rowcount)
+        n = int(cursor.rowcount)
+        cursor.execute(MOVE_OPENINGS, values)
+        return n
 
 
 _CARRY_OUT: Mapping[str, Callable[[Task, Any, str], Changed]] = {

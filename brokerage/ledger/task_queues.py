@@ -53,7 +53,7 @@ SAME_BUT_SHARE = " AND ".join(
 """That the task queue n is q with another share, as SQL."""
 
 _FIND = f"""
-SELECT {", ".join(TaskQueueKey._fields)}, id FROM brokerage_taskqueue
+SELECT {", ".join(TaskQueueKey._fields)}, id, used_at < now() - interval '30 s' FROM brokerage_taskqueue
 WHERE vo = %(vo)s AND owner = %(owner)s AND gshare = %(gshare)s AND (
     computing_queue_id = ANY (%(queues)s) OR computing_queue_id IS NULL AND requirement_set_id = ANY (%(sets)s))
 """
@@ -64,6 +64,7 @@ UPDATE brokerage_taskqueue SET used_at = now() WHERE id IN (
 """
 
 
+REMOVED = "a task queue was removed, as no job had waited there for long"
 Places = Mapping[int, tuple[str, str]]
 """Where open jobs may go: id of a computing queue -> its name, and the storage endpoint for their outputs there."""
 NO_PLACES: Places = MappingProxyType({})
@@ -83,7 +84,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
 
 
 def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[Slot, int]:
-    """The same of jobs that may go to several computing queues ."""
+    """The same of jobs that may go to several computing queues."""
     requirement = _of_task(task)
     set_id = requirement_set(requirement.sets, places)
     keys = {slot: _key(task, requirement, None, slot, set_id) for slot in set(slots)}
@@ -99,11 +100,13 @@ def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLA
         with connection.cursor() as cursor:
             cursor.execute(_NEW_SET, [text])
             set_id, is_new = cursor.fetchone()
-        if not is_new:
-            return int(set_id)
-        value, place = partial(RequirementValue, requirement_set_id=set_id), partial(RequirementPlace, requirement_set_id=set_id)
-        RequirementValue.objects.bulk_create(value(attribute=name, value=one) for name, some in sets.items() for one in some)
-        RequirementPlace.objects.bulk_create(place(computing_queue_id=i, storage=storage) for i, (_, storage) in places.items())
+        if is_new:
+            value = partial(RequirementValue, requirement_set_id=set_id)
+            RequirementValue.objects.bulk_create(value(attribute=name, value=one) for name, some in sets.items() for one in some)
+        if places:  # of a set that is there too: a queue that was removed and came back has another id
+            place = partial(RequirementPlace, requirement_set_id=set_id)
+            rows = [place(computing_queue_id=i, storage=storage) for i, (_, storage) in sorted(places.items())]
+            RequirementPlace.objects.bulk_create(rows, ignore_conflicts=True)
         return int(set_id)
 
 
@@ -118,7 +121,7 @@ def keep(ids: Collection[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_KEEP, [list(ids)])
         if cursor.rowcount < len(set(ids)):
-            raise Stale("a task queue was removed, as no job had waited there for long")
+            raise Stale(REMOVED)
         cursor.execute(_USED, [list(ids)])
 
 
@@ -156,6 +159,8 @@ def _made(keys: Iterable[TaskQueueKey]) -> dict[TaskQueueKey, int]:
     if missing := [key for key in wanted if key not in known]:
         TaskQueue.objects.bulk_create([TaskQueue(**key._asdict()) for key in missing], ignore_conflicts=True)
         known = _find(wanted)
+        if len(known) < len(wanted):
+            raise Stale(REMOVED)
     return known
 
 
@@ -170,5 +175,8 @@ def _find(wanted: Collection[TaskQueueKey]) -> dict[TaskQueueKey, int]:
     }
     with connection.cursor() as cursor:
         cursor.execute(_FIND, values)
-        found = {TaskQueueKey(*columns): id_ for *columns, id_ in cursor.fetchall()}
-    return {key: found[key] for key in wanted if key in found}
+        found = {TaskQueueKey(*columns): (id_, is_old) for *columns, id_, is_old in cursor.fetchall()}
+        known = {key: found[key] for key in wanted if key in found}
+        if old := [id_ for id_, is_old in known.values() if is_old]:
+            cursor.execute(_USED, [old])  # so that they are still there when the jobs are made
+    return {key: id_ for key, (id_, _) in known.items()}

@@ -25,7 +25,8 @@ _WITH_NEW_SHARE = ", ".join("t.gshare" if name == "gshare" else f"q.{name}" for 
 NEW_QUEUES = f"""
 INSERT INTO brokerage_taskqueue ({_COLUMNS})
 SELECT DISTINCT {_WITH_NEW_SHARE}
-FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_jobopening o ON o.job_id = j.id
+    JOIN brokerage_taskqueue q ON q.id IN (j.task_queue_id, o.task_queue_id)
 WHERE j.task_id = ANY(%(tasks)s) AND j.ended_at IS NULL AND q.gshare <> t.gshare
 ORDER BY {", ".join(str(place) for place in range(1, len(TaskQueueKey._fields) + 1))}
 ON CONFLICT ON CONSTRAINT task_queue_requirements_once DO UPDATE SET used_at = now()
@@ -40,6 +41,12 @@ UPDATE brokerage_job j SET priority = greatest(j.priority, t.current_priority), 
     ready_priority = CASE WHEN j.status = 'activated' THEN -greatest(j.priority, t.current_priority) END
 FROM mine, workqueues_task t, brokerage_taskqueue q, brokerage_taskqueue n
 WHERE j.id = mine.id AND t.id = j.task_id AND q.id = j.task_queue_id AND n.gshare = t.gshare AND {SAME_BUT_SHARE}
+"""
+MOVE_OPENINGS = f"""
+UPDATE brokerage_jobopening o SET task_queue_id = n.id
+FROM brokerage_job j, workqueues_task t, brokerage_taskqueue q, brokerage_taskqueue n
+WHERE j.task_id = ANY(%(tasks)s) AND j.ended_at IS NULL AND o.job_id = j.id AND t.id = j.task_id AND q.id = o.task_queue_id
+    AND q.gshare <> t.gshare AND n.gshare = t.gshare AND {SAME_BUT_SHARE}
 """
 
 
@@ -70,4 +77,5 @@ def raise_tasks(wanted: Sequence[Urgency]) -> int:
         with connection.cursor() as cursor:
             cursor.execute(NEW_QUEUES, values)
             cursor.execute(_MOVE_JOBS, values)
+            cursor.execute(MOVE_OPENINGS, values)
     return len(tasks)

@@ -5,6 +5,7 @@ from brokerage.models.dispatch import (
     GroupUse,
     IdleHour,
     IdleSlot,
+    JobOpening,
     Pilot,
     PlacementRound,
     RequirementPlace,
@@ -17,6 +18,7 @@ from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
@@ -24,6 +26,7 @@ from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
+    "AskHour",
     "ComputingQueue",
     "Decision",
     "DeclaredSlots",
@@ -36,6 +39,7 @@ __all__ = [
     "Job",
     "JobChange",
     "JobInput",
+    "JobOpening",
     "JobResult",
     "JobRetryHistory",
     "JobSpec",
@@ -49,6 +53,7 @@ __all__ = [
     "Pilot",
     "PilotCE",
     "PlacementRound",
+    "QueueAsk",
     "QueueStorage",
     "ReplicaChange",
     "RequirementPlace",

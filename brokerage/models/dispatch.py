@@ -104,6 +104,19 @@ class TaskQueue(models.Model):
         return f"{self.computing_queue_id or 'open'}/{self.vo}/{self.prod_source_label}/{self.core_count}"
 
 
+class JobOpening(models.Model):
+    """A job that waits at its queue and is to be open to others once it has waited (row X4); gone when that is due."""
+
+    job_id = models.BigIntegerField(primary_key=True)
+    task_queue = models.ForeignKey(
+        TaskQueue, models.DO_NOTHING, db_constraint=False, related_name="+", help_text="where it is to wait then, open"
+    )
+    due = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.due}"
+
+
 class Pilot(models.Model):
     """One pilot, from its registration to its last sign of life."""
 

@@ -19,6 +19,8 @@ from brokerage.rules.decision.declare import (
 )
 from brokerage.rules.decision.pipeline import PolicyDecision, decide, skips
 from brokerage.rules.decision.policy_config import gathered
+from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, Turn, dispatch_policy
+from brokerage.rules.dispatch.waiting_list import Fitting, Unit, WaitingQueue
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset, Config, as_merging
 from brokerage.rules.facts.columns import Flags, Floats, Ints, Texts
 from brokerage.rules.facts.snapshot import Nuclei, Queues

@@ -17,27 +17,29 @@ from workqueues.rules.throttle.units import RESOURCE
 _QUEUED = ", ".join(f"'{state}'" for state in sorted(s for s, counted in COUNTED_AS.items() if counted in QUEUED))
 _RESOURCE = f"SELECT id FROM workqueues_workqueue WHERE queue_function = '{RESOURCE}'"
 _PLACES = f"""
-SELECT q.id, q.name, at.vo, at.gshare, at.queued, at.running, EXISTS (
+WITH live AS MATERIALIZED (
+    SELECT computing_queue_id AS queue_id, task_id, count(*) FILTER (WHERE status IN ({_QUEUED})) AS queued,
+        count(*) FILTER (WHERE status = 'running') AS running
+    FROM brokerage_job WHERE ended_at IS NULL AND computing_queue_id IS NOT NULL GROUP BY 1, 2
+)
+SELECT q.id, q.name, t.vo, t.gshare, sum(l.queued)::int, sum(l.running)::int, EXISTS (
         SELECT FROM brokerage_declaredslots s WHERE s.queue_id = q.id AND s.n >= 0 AND (s.expires IS NULL OR s.expires > now())
     ), q.status, q.catchall
-FROM (
-    SELECT j.computing_queue_id, t.vo, t.gshare, count(*) FILTER (WHERE j.status IN ({_QUEUED})) AS queued,
-        count(*) FILTER (WHERE j.status = 'running') AS running
-    FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
-    WHERE j.ended_at IS NULL AND j.computing_queue_id IS NOT NULL AND t.work_queue_id NOT IN ({_RESOURCE})
-        AND (t.vo, t.gshare) IN (SELECT * FROM unnest(%(vos)s::text[], %(shares)s::text[]))
-    GROUP BY 1, 2, 3
-) AS at JOIN brokerage_computingqueue q ON q.id = at.computing_queue_id ORDER BY 1, 3, 4
+FROM live l JOIN brokerage_computingqueue q ON q.id = l.queue_id CROSS JOIN LATERAL (
+    SELECT vo, gshare, work_queue_id FROM workqueues_task WHERE id = l.task_id LIMIT 1) AS t
+WHERE coalesce(t.work_queue_id, 0) NOT IN ({_RESOURCE})
+GROUP BY q.id, t.vo, t.gshare ORDER BY q.id, t.vo, t.gshare
 """
+"""The tasks of live jobs are read one by one from their index: a join would read all that there ever were."""
 _LEAVING = f"""
 SELECT j.id, j.epoch, j.status, j.task_id
-FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
 WHERE j.computing_queue_id = %(queue)s AND j.ended_at IS NULL AND t.vo = %(vo)s AND t.gshare = %(share)s
-    AND t.work_queue_id NOT IN ({_RESOURCE}) AND j.status = ANY (%(states)s) AND j.kind <> ALL (%(merging)s)
+    AND coalesce(t.work_queue_id, 0) NOT IN ({_RESOURCE}) AND j.status = ANY (%(states)s) AND j.kind <> ALL (%(merging)s)
     AND j.task_id = ANY (%(tasks)s) AND j.status_since < now() - make_interval(secs => %(age)s) AND NOT EXISTS (
         SELECT FROM unnest(%(tasks)s::bigint[]) AS near(task)
             JOIN brokerage_job gone ON gone.task_id = near.task AND gone.ended_at > now() - make_interval(secs => %(age)s)
-            JOIN brokerage_taskqueue was ON was.id = gone.task_queue_id JOIN brokerage_jobresult r ON r.job_id = gone.id
+            JOIN workqueues_task was ON was.id = near.task JOIN brokerage_jobresult r ON r.job_id = gone.id
         WHERE gone.computing_queue_id = %(queue)s AND gone.sub_status = '{TO_REASSIGN}' AND was.vo = %(vo)s
             AND was.gshare = %(share)s AND r.error_message LIKE '{BEGINNING}%%')
 ORDER BY j.id LIMIT %(n)s
@@ -52,10 +54,11 @@ def shares_at_queues(shares: Collection[tuple[str, str]]) -> list[ShareAtQueue]:
     if not shares:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_PLACES, {"vos": [vo for vo, _ in shares], "shares": [share for _, share in shares]})
+        cursor.execute(_PLACES)
         return [
             ShareAtQueue(id_, queue, vo, share, queued, running, slots, suspended(QueueFacts(status, catchall)))
             for id_, queue, vo, share, queued, running, slots, status, catchall in cursor.fetchall()
+            if (vo, share) in shares
         ]
 
 

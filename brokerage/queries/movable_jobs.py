@@ -26,9 +26,11 @@ values.
 
 
 class JobsAtQueue(NamedTuple):
-    """Jobs of a task that wait at one queue: how many. `stay`: why they are to stay there; empty where they may go."""
+    """Jobs of a task that wait at one queue, or open (None): how many. `stay`: why they are to stay there; empty where they may
+    go.
+    """
 
-    queue_id: int
+    queue_id: int | None
     task_id: int
     n: int
     stay: str
@@ -44,11 +46,12 @@ SELECT q.id, j.task_id, j.n, q.name, q.site_id, q.status, q.catchall, t.site, t.
 FROM (
     SELECT computing_queue_id, task_id, count(*) AS n FROM brokerage_job
     WHERE {which} AND ended_at IS NULL AND status = ANY (%(states)s) AND kind <> ALL (%(merging)s) GROUP BY 1, 2
-) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id JOIN workqueues_task t ON t.id = j.task_id
+) AS j LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id JOIN workqueues_task t ON t.id = j.task_id
 LEFT JOIN workqueues_taskparams p ON p.task_id = t.id
 WHERE %(everything)s OR t.vo = ANY (%(vos)s) ORDER BY 1, 2
 """
 _AT_QUEUES, _OF_TASK = (_JOBS.format(which=which) for which in ("computing_queue_id = ANY (%(queues)s)", "task_id = %(task)s"))
+_OPEN = _JOBS.format(which="computing_queue_id IS NULL AND task_queue_id = ANY (%(task_queues)s)")
 _OF_JOB = _JOBS.format(which="id = %(job)s")
 
 
@@ -57,6 +60,11 @@ def waiting_at(queues: Sequence[int], scope: VoScope = EVERY_VO, states: Iterabl
     are none.
     """
     return _waiting(_AT_QUEUES, scope, queues=list(queues), states=sorted(states)) if queues else []
+
+
+def waiting_open(task_queues: Sequence[int]) -> list[JobsAtQueue]:
+    """Open jobs that wait in these task queues; nothing is asked where there are none."""
+    return _waiting(_OPEN, EVERY_VO, task_queues=list(task_queues)) if task_queues else []
 
 
 def waiting_of_task(task_id: int) -> list[JobsAtQueue]:
@@ -74,15 +82,16 @@ def _waiting(statement: str, scope: VoScope, **which: Any) -> list[JobsAtQueue]:
         values = {**MOVABLE, "everything": scope.everything, "vos": sorted(scope.names), **which}
         cursor.execute(statement, values)
         return [
-            JobsAtQueue(queue, task, n, _stay({name, place}, QueueFacts(status, catchall), site, rule, included))
-            for queue, task, n, name, place, status, catchall, site, rule, included in cursor.fetchall()
+            JobsAtQueue(queue, task, n, _stay({name, place}, QueueFacts(status or "online", switches or ""), site, rule, asked))
+            for queue, task, n, name, place, status, switches, site, rule, asked in cursor.fetchall()
         ]
 
 
-def _stay(places: set[str], queue: QueueFacts, site: str, rule: str, included: str | None) -> str:
+def _stay(places: set[str | None], queue: QueueFacts, site: str, rule: str, included: str | None) -> str:
     """`rule`: the split rule of the task; `included`: includedSite as JSON, a list or a comma text."""
     asked, _ = read_parameters({"includedSite": json.loads(included or "null")})
-    if names_place(places, site, asked.includedSite):
+    anywhere = None in places and bool(asked.includedSite)  # an open job goes to those that are named
+    if anywhere or names_place({name for name in places if name is not None}, site, asked.includedSite):
         return NAMED
     if suspended(queue):
         return SUSPENDED

@@ -44,7 +44,15 @@ FROM brokerage_computingqueue q JOIN brokerage_job j ON j.computing_queue_id = q
     JOIN brokerage_jobspec s ON s.job_id = j.id
 WHERE q.site_id = ANY(%(sites)s) AND j.task_id = ANY(%(tasks)s) AND j.status <> 'merging' AND j.kind <> {MERGE}
 GROUP BY 1, 2, 3, 4
+UNION ALL
+SELECT j.task_id, q.site_id, q.id, coalesce(s.decision_id, 0), count(*)
+FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
+    JOIN brokerage_requirementplace p ON p.requirement_set_id = t.requirement_set_id
+    JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
+WHERE j.computing_queue_id IS NULL AND j.ended_at IS NULL AND j.task_id = ANY(%(tasks)s) AND q.site_id = ANY(%(sites)s)
+GROUP BY 1, 2, 3, 4
 """
+"""At their site, with those that are open and may still come there (decision H7)."""
 
 
 _STRANDED = f"""
@@ -62,6 +70,14 @@ FROM (
         SELECT FROM workqueues_file f WHERE f.out_job_id = j.id AND f.status = 'prepared') AS waits
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     WHERE j.task_id = %(task)s AND j.ended_at IS NULL
+    UNION ALL
+    SELECT q.site_id, j.status, j.kind, q.status = ANY(%(hands_out)s), false
+    FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
+        JOIN LATERAL (
+            SELECT c.site_id, min(c.status) AS status FROM brokerage_requirementplace p
+                JOIN brokerage_computingqueue c ON c.id = p.computing_queue_id
+            WHERE p.requirement_set_id = t.requirement_set_id GROUP BY 1) AS q ON true
+    WHERE j.task_id = %(task)s AND j.ended_at IS NULL AND j.computing_queue_id IS NULL
 ) AS live GROUP BY site_id HAVING count(*) FILTER (WHERE status = 'merging') > 0 ORDER BY 2 DESC, 1 LIMIT %(most)s
 """
 MOST_SITES = 20

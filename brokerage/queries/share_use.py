@@ -14,7 +14,8 @@ from workqueues.rules.shares.usage import NOTHING, Use
 _USE = f"""
 SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), j.status = 'activated', count(*), sum(j.core_count)::bigint,
     sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
-FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
+    LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE j.ended_at IS NULL AND j.status IN ({JOB.leased.sql}, 'activated')
 GROUP BY 1, 2, 3, 4
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import connections
 
@@ -14,6 +14,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.queries.job_errors import job_errors
 from brokerage.queries.premerged import site_merges
 from brokerage.queries.scouts import standings_of
+from brokerage.rules.dispatch.stranding import HANDS_OUT
 from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus, ThrottleCause
 from brokerage.states import JOB
 from workqueues.models import Task
@@ -127,7 +128,8 @@ def _health(duty: AgentDuty, last_success: datetime | None, last_error_at: datet
 
 
 def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
-    """Where the live jobs of the task are, most waiting first."""
+    """Where the live jobs of the task are, most waiting first; then open ones, by the queues that may run them."""
+    values: dict[str, Any] = {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES, "user_cap": CAUSE}
     with connections[using].cursor() as cursor:
         cursor.execute(
             f"""
@@ -143,6 +145,27 @@ def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
             ) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
             ORDER BY j.waiting DESC, q.name LIMIT %(most)s
             """,
-            {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES, "user_cap": CAUSE},
+            values,
         )
-        return [QueueLoad(*row) for row in cursor.fetchall()]
+        loads = [QueueLoad(*row) for row in cursor.fetchall()]
+        cursor.execute(
+            """
+            SELECT w.waiting, places.n, places.served, places.pilots, w.held
+            FROM (
+                SELECT task_queue_id, count(*) AS waiting,
+                    count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held
+                FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL AND computing_queue_id IS NULL GROUP BY 1
+            ) AS w JOIN brokerage_taskqueue t ON t.id = w.task_queue_id CROSS JOIN LATERAL (
+                SELECT count(*) AS n, count(*) FILTER (WHERE q.status = ANY (%(hands_out)s)) AS served,
+                    coalesce(sum((SELECT count(*) FROM brokerage_pilot l WHERE l.queue_id = q.id
+                        AND l.last_seen > now() - make_interval(mins => %(minutes)s))), 0)::int AS pilots
+                FROM brokerage_requirementplace p JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
+                WHERE p.requirement_set_id = t.requirement_set_id) AS places
+            ORDER BY 1 DESC LIMIT %(most)s
+            """,
+            {**values, "hands_out": sorted(HANDS_OUT)},
+        )
+        return loads + [
+            QueueLoad(f"any of {n} queues", "online" if served else "offline", waiting, 0, pilots, held=held)
+            for waiting, n, served, pilots, held in cursor.fetchall()
+        ]

@@ -33,12 +33,12 @@ AT_MOST = 20
 """What took so long to read is kept for so many times as long."""
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
-_FIRST = """
+FIRST_JOB_OF = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
     ORDER BY j.ready_priority, j.id LIMIT 1) best
 """
-ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {_FIRST}"
+ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {FIRST_JOB_OF}"
 AT_QUEUE = f"""
 SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT id, priority FROM brokerage_taskqueue WHERE computing_queue_id = %(queue)s
@@ -46,7 +46,7 @@ SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT q.id, q.priority FROM brokerage_requirementplace p
         JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
     WHERE p.computing_queue_id = %(queue)s AND q.computing_queue_id IS NULL
-) t {_FIRST}
+) t {FIRST_JOB_OF}
 """
 PRIORITIES = """
 SELECT -ready_priority, count(*) FROM (

@@ -33,11 +33,16 @@ def why_empty_of(queue: ComputingQueue, vos: Sequence[str] | None = None, using:
 
 
 def load_of(queue: ComputingQueue, using: str = "default") -> Load:
-    """Jobs and pilots at the queue."""
+    """Jobs and pilots at the queue; open jobs that may go there wait there too."""
     with connections[using].cursor() as cursor:
         cursor.execute(
             """
-            SELECT count(*) FILTER (WHERE lease_holder IS NULL), count(lease_holder),
+            SELECT count(*) FILTER (WHERE lease_holder IS NULL) + (
+                    SELECT count(*) FROM brokerage_requirementplace p
+                        JOIN brokerage_taskqueue t ON t.requirement_set_id = p.requirement_set_id AND t.computing_queue_id IS NULL
+                        JOIN brokerage_job o ON o.task_queue_id = t.id AND o.ready_priority IS NOT NULL
+                    WHERE p.computing_queue_id = %(queue)s),
+                count(lease_holder),
                 (SELECT count(*) FROM brokerage_pilot
                  WHERE queue_id = %(queue)s AND last_seen > now() - make_interval(mins => %(minutes)s))
             FROM brokerage_job WHERE computing_queue_id = %(queue)s AND ended_at IS NULL

@@ -22,6 +22,7 @@ from brokerage.rules.grid.document import Entry, Grid, QueueEntry
 from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WORK, Facts
 from brokerage.rules.grid.queue_columns import SEEN_SPACE, usable_gb
 from brokerage.rules.grid.storage_root import access_left, told_space_gb
+from brokerage.rules.placement.binding import spread
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
@@ -116,6 +117,25 @@ GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
 """
 """Jobs that have not ended. What tells them apart is that of their task, so the narrow rows of jobs need not hold it."""
 
+_OPEN_JOBS = """
+WITH grouped AS MATERIALIZED (
+    SELECT task_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores,
+        min(status_since) FILTER (WHERE status = 'activated') AS waiting_since
+    FROM brokerage_job WHERE computing_queue_id IS NULL AND ended_at IS NULL GROUP BY 1, 2, 3, 4
+)
+SELECT places.names, coalesce(t.gshare, ''), g.resource_type, g.status, coalesce(t.nucleus, ''),
+    CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.user_name ELSE '' END,
+    CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.working_group ELSE '' END,
+    g.n, g.cores::bigint, g.waiting_since, g.task_id
+FROM grouped g JOIN brokerage_taskqueue w ON w.id = g.task_queue_id LEFT JOIN workqueues_task t ON t.id = g.task_id
+CROSS JOIN LATERAL (
+    SELECT array_agg(q.name ORDER BY q.id) AS names FROM brokerage_requirementplace p
+        JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
+    WHERE p.requirement_set_id = w.requirement_set_id) AS places
+WHERE places.names IS NOT NULL ORDER BY g.task_id, g.task_queue_id, g.status
+"""
+"""The open ones among them, with the queues to which they are open."""
+
 STARTS_H = 6
 """Jobs that began in so many hours and still run tell how many begin in an hour."""
 
@@ -146,15 +166,29 @@ def _job_counts(sites: set[str]) -> _JobCounts:
             if since:
                 waiting[queue] = min(since, waiting.get(queue, since))
             if user and status not in JOB.delivering:
-                who = ("group", group) if group else ("name", user)
-                sums = used.setdefault(who, dict.fromkeys((f"{state}_{what}" for what in ("jobs", "cores") for state in USED), 0))
                 state = "running" if status == "running" else "queued"
-                sums[f"{state}_jobs"] += n
-                sums[f"{state}_cores"] += cores
+                _add_use(used, user, group, state, n, cores)
+        cursor.execute(_OPEN_JOBS, {"users": list(ANALYSIS_LABELS)})
+        for names, share, kind, status, nucleus, user, group, n, cores, since, task_id in cursor:
+            for queue, some in zip(names, spread(n, len(names), task_id), strict=True):
+                if some:
+                    counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += some
+                if since:
+                    waiting[queue] = min(since, waiting.get(queue, since))
+            if user:
+                _add_use(used, user, group, "queued", n, cores)
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
     names = ("queue", "share", "resource_type", "status", "nucleus", "user")
     jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items())
     return _JobCounts(tuple(jobs), tuple(users), starts, waiting)
+
+
+def _add_use(used: dict[tuple[str, str], dict[str, int]], user: str, group: str, state: str, n: int, cores: int) -> None:
+    """So many more jobs and cores of a user, or of the group in whose name they run."""
+    who = ("group", group) if group else ("name", user)
+    sums = used.setdefault(who, dict.fromkeys((f"{one}_{what}" for what in ("jobs", "cores") for one in USED), 0))
+    sums[f"{state}_jobs"] += n
+    sums[f"{state}_cores"] += cores
 
 
 def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], ...]:

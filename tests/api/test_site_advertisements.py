@@ -135,6 +135,8 @@ def test_only_the_enrolment_of_that_site_advertises_it(secret: str) -> None:
     assert "is for SITE_ALPHA, not for SITE_BETA" in other.json()["detail"]
     assert "names no site" in send(issue_enrolment("ALPHA").text, ad()).json()["detail"]
     assert send(secret, ad(), site="NOWHERE").status_code == 404
+    private = issue_enrolment("ALPHA", site=SITE, owner="ada")
+    assert "for pilots of ada" in send(private.text, ad()).json()["detail"]
     operator = issue_user_token(ensure_user("ada", roles=[("demo", "operator")])).text
     assert send(operator, ad()).status_code == 403
     assert not SiteAdvertisement.objects.exists()

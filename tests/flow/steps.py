@@ -12,12 +12,12 @@ from django.db.models import F
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from brokerage.api.matching import policy_of
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
-from brokerage.ledger.lease import Lease, lease
+from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
+from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource
@@ -85,12 +85,15 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     asked = AskedQueue(queue.id, partial(policy_of, queue.name), gdpconfig.component("dispatch"))
     tried: list[WaitingQueue] = []
 
-    def groups() -> Iterator[int]:
+    holder, request = pilot(queue, str(uuid4())), uuid4()
+
+    def groups() -> Iterator[int | Ask]:
         for waiting, _ in WAITING.offers(asked, Resource(queue.name, cores=0, tags=None, grid_ces=None), fresh=True):
             tried.append(waiting)
-            yield waiting.id
+            ask = Ask(waiting.id, holder, request, lease_s, HeldAtMost(), queue_id=queue.id, storage=waiting.storage)
+            yield ask if waiting.is_open else waiting.id
 
-    leased = lease(groups(), pilot(queue, str(uuid4())), uuid4(), lease_s)
+    leased = lease(groups(), holder, request, lease_s)
     if leased is not None:
         WAITING.handed_out(tried[-1], CORE_POWER * tried[-1].requirement.cores)
         assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]

@@ -6,7 +6,6 @@ from collections import Counter
 from datetime import timedelta
 from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db.models import F
@@ -18,11 +17,9 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.run import run_agent
 from brokerage.config_keys import SERVER
 from brokerage.ledger.heartbeats import SignOfLife, beat
-from brokerage.ledger.lease import lease
-from brokerage.models import ComputingQueue, Job, JobChange, JobRetryHistory, TaskQueue
+from brokerage.models import ComputingQueue, Job, JobChange, JobRetryHistory
 from brokerage.models.grid_facts import DeclaredSlots
 from brokerage.queries.invariants import look
-from brokerage.queries.waiting import WAITING
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
@@ -123,7 +120,7 @@ def test_without_a_threshold_of_the_share_all_stay(gamma: ComputingQueue) -> Non
         lambda queue: WorkQueue.objects.update(queue_function="Resource"),
         lambda queue: Job.objects.filter(status="activated").update(status_since=Now() - timedelta(minutes=9)),
         lambda queue: Job.objects.filter(status="activated").update(kind=JobKind.MERGE),
-        lambda queue: TaskQueue.objects.update(gshare="other"),
+        lambda queue: Task.objects.update(gshare="other"),
     ],
     ids=["paused", "disableReassign", "slots", "Resource", "young", "merging", "share"],
 )
@@ -157,17 +154,19 @@ def test_the_young_ones_stay_and_older_ones_leave(gamma: ComputingQueue) -> None
 
 def test_a_job_that_starts_for_long_leaves_and_its_pilot_is_refused(gamma: ComputingQueue) -> None:
     work(gamma)
-    leased = lease([w.id for w in WAITING.of(gamma.id, fresh=True).rows], pilot(gamma, "slow"), uuid4(), 3600)
-    assert leased is not None
-    assert beat([SignOfLife(leased.job_id, leased.epoch, "starting")]) != [None]
+    third = Job.objects.filter(id=Job.objects.filter(status="activated").earliest("id").id)
+    lease = {"lease_holder": pilot(gamma, "slow"), "lease_slot": 0, "lease_until": Now() + LONG, "lease_s": 3600, "epoch": 1}
+    third.update(status="sent", ready_priority=None, status_since=Now(), **lease)
+    job_id = third.get().id
+    assert beat([SignOfLife(job_id, 1, "starting")]) != [None]
     assert run_agent("reap", looked=True) == 27
-    assert Job.objects.get(id=leased.job_id).status == "starting", "it has just begun to start"
+    assert third.get().status == "starting", "it has just begun to start"
     Job.objects.all().update(ended_at=F("ended_at") - LONG)
     Job.objects.filter(status="starting").update(status_since=Now() - LONG)
     configure("FAST_REBRO_THRESHOLD_NQUEUE_MC", 1)
     assert run_agent("reap", looked=True) == 5, "11 wait, 2 run"
-    assert Job.objects.get(id=leased.job_id).status == "closed"
-    assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) == [None]
+    assert third.get().status == "closed"
+    assert beat([SignOfLife(job_id, 1, "running")]) == [None]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -66,11 +66,12 @@ INVARIANTS = (
     ),
     Invariant(
         "job_history_path",
-        "Each move of a job begins where the one before ended and is an arrow of its machine.",
+        "Each move of a job begins where the one before ended and is an arrow of its machine, or opens it to others.",
         """
         SELECT 'job ' || job_id || ', row ' || id || ': ' || old || ' to ' || new || ' after ' || coalesce(before, 'nothing')
         FROM (SELECT *, lag(new) OVER (PARTITION BY job_id ORDER BY id) AS before FROM brokerage_jobchange) c
-        WHERE old <> coalesce(before, '-') OR old || '>' || new <> ALL(%(job_arrows)s)
+        WHERE old <> coalesce(before, '-')
+            OR old || '>' || new <> ALL(%(job_arrows)s) AND NOT (old = new AND old = ANY(%(ready_or_held)s))
         """,
     ),
     Invariant(

@@ -75,11 +75,31 @@ INVARIANTS = (
     ),
     Invariant(
         "job_at_its_queue",
-        "A job is at the computing queue of its task queue.",
+        "A job is at the computing queue of its task queue; one that waits in one of open jobs is at none, and has no storage.",
         """
-        SELECT 'job ' || j.id || ' at ' || j.computing_queue_id || ', its task queue at ' || t.computing_queue_id
+        SELECT 'job ' || j.id || ' at ' || coalesce(j.computing_queue_id::text, 'no queue') || ', its task queue at '
+            || coalesce(t.computing_queue_id::text, 'none')
         FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
-        WHERE t.computing_queue_id <> j.computing_queue_id
+        LEFT JOIN brokerage_jobspec s ON s.job_id = j.id
+        WHERE j.computing_queue_id IS DISTINCT FROM t.computing_queue_id
+            AND (t.computing_queue_id IS NOT NULL OR j.status = ANY(%(job_waiting)s) AND j.ended_at IS NULL)
+            OR j.computing_queue_id IS NULL AND s.storage <> ''
+        """,
+    ),
+    Invariant(
+        "job_has_a_queue",
+        "A job that a pilot holds, or held and that is not over, has a queue.",
+        """
+        SELECT 'job ' || id || ' is ' || status || ' at no queue' FROM brokerage_job
+        WHERE computing_queue_id IS NULL AND ended_at IS NULL AND status <> ALL(%(job_waiting)s)
+        """,
+    ),
+    Invariant(
+        "live_job_has_its_task_queue",
+        "The task queue of a job that has not ended exists.",
+        """
+        SELECT 'job ' || j.id || ' is ' || j.status || ', its task queue ' || j.task_queue_id || ' is gone'
+        FROM brokerage_job j LEFT JOIN brokerage_taskqueue t ON t.id = j.task_queue_id WHERE j.ended_at IS NULL AND t.id IS NULL
         """,
     ),
     Invariant(

@@ -31,6 +31,7 @@ PARAMETERS: Mapping[str, Any] = {
     "task_final": sorted(TASK.final),
     "job_final": sorted(JOB.final),
     "leased": list(JOB.leased),
+    "job_waiting": sorted(JOB.waiting),
     "known_kinds": [kind.value for kind in JobKind],
     "merge_kind": JobKind.MERGE.value,
     "ready_or_held": list(JOB.ready_or_held),

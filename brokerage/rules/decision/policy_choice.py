@@ -44,6 +44,7 @@ class Plugin:
     splitters: tuple[str, ...] = ()
     generators: tuple[str, ...] = ()
     post_processors: tuple[str, ...] = ()
+    dispatch_policies: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"plugin {self.package} {self.version}, entry point {self.entry_point} = {self.target}"

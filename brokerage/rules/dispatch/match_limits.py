@@ -14,16 +14,13 @@ from typing import Any, NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
 
-OF_REQUIREMENT = (
-    "owner",
-    "owner_group",
-    "vo",
-    "setup",
-    *("job_types", "tags", "platforms", "stations", "pilot_types", "grid_ces"),
+ATTRIBUTES = (
+    *("owner", "owner_group", "vo", "setup", "job_types", "tags", "platforms", "stations", "pilot_types", "grid_ces"),
+    *("prod_source_label", "gshare"),
 )
-ATTRIBUTES = (*OF_REQUIREMENT, "prod_source_label", "gshare")
 """Attributes of a task queue that may be limited: those of its requirement, and others."""
 
+LONGEST_VALUE, LONGEST_CE = 128, 255
 CES = "CEs"
 """Stands among the attributes of a site, and holds the limits of its computing elements by their names."""
 
@@ -177,6 +174,8 @@ def running_fault(setting: Any) -> str | None:
         of_ces = of_site.get(CES, {})
         if not isinstance(of_ces, Mapping):
             return f"{site}.{CES}: an object of computing elements is expected"
+        if any(len(ce) > LONGEST_CE for ce in of_ces):
+            return f"{site}.{CES}: the name of a computing element has at most {LONGEST_CE} characters"
         for place, attributes in [(site, {**of_site, CES: {}}), *((f"{site}.{CES}.{ce}", some) for ce, some in of_ces.items())]:
             if fault := _values_fault(place, attributes, _number_fault):
                 return fault
@@ -204,6 +203,8 @@ def _values_fault(place: str, attributes: Any, fault_of: Any) -> str | None:
         if not isinstance(by_value, Mapping):
             return f"{place}.{attribute}: an object of values is expected"
         for value, said in by_value.items():
+            if not 0 < len(value) <= LONGEST_VALUE:
+                return f"{place}.{attribute}: a value has 1 to {LONGEST_VALUE} characters, not {len(value)}"
             if fault := fault_of(said):
                 return f"{place}.{attribute}.{value}: {fault}"
     return None

@@ -96,11 +96,18 @@ class WaitingList:
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
-        flags = self._of_kind(without_amounts(resource)) & ~self._empty
+        return Fitting(self, self._suiting(resource) & ~self._empty, hits)
+
+    def suits(self, resource: Resource) -> bool:
+        """Whether any of them suits the resource, limits apart, also one that was left out since."""
+        return bool(self._suiting(resource).any())
+
+    def _suiting(self, resource: Resource) -> Flags:
+        flags = self._of_kind(without_amounts(resource)).copy()
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
                 flags &= needs <= offered
-        return Fitting(self, flags, hits)
+        return flags
 
     def _of_kind(self, kind: Resource) -> Flags:
         flags = self._suits.get(kind)

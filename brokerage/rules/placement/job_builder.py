@@ -119,8 +119,8 @@ class JobBuilder:
         if self.usable.pieces:
             self._files.update((f.id, f) for f in self.usable.files)
 
-    def job(self, i: int, dealt: DealtJob, task_queue_id: int) -> NewJob:
-        """The i-th job. Raises UnresolvedPlaceholder, BadPlan."""
+    def job(self, i: int, dealt: DealtJob, task_queue_id: int, opens_in: int = 0) -> NewJob:
+        """The i-th job; `opens_in` as of NewJob. Raises UnresolvedPlaceholder, BadPlan."""
         placed = dealt.job
         usable, plan, job_id = self.usable, placed.plan, self.job_ids[i]
         if usable.pieces:
@@ -139,10 +139,10 @@ class JobBuilder:
         outputs, parameters, values = self._texts(i, placed, master, streams)
         return NewJob(
             id=job_id,
-            computing_queue_id=placed.queue_id,
+            computing_queue_id=None if placed.is_open else placed.queue_id,
             queue=placed.queue,
             task_queue_id=task_queue_id,
-            storage=placed.storage,
+            storage="" if placed.is_open else placed.storage,
             inputs=inputs,
             outputs=outputs,
             parameters=parameters,
@@ -155,6 +155,8 @@ class JobBuilder:
             previous_jobs=master.previous,
             values=values,
             bound=bound,
+            open_to=placed.places if placed.is_open else (),
+            opens_in=opens_in,
         )
 
     def _texts(
@@ -195,8 +197,8 @@ class JobBuilder:
         return outputs, "" if once else text, values if once else None
 
     def written(self, placed: Sequence[DealtJob]) -> Counter[int]:
-        """Output dataset -> how many files of it the jobs make."""
-        files: Counter[int] = Counter()
+        """Output dataset -> how many files of it the jobs make; those of all queues to which they may go are there."""
+        files = Counter({output.dataset_id: 0 for outputs in self.outputs.values() for output in outputs})
         for queue, n in Counter(p.job.queue for p in placed).items():
             for output in self.outputs[queue]:
                 files[output.dataset_id] += n

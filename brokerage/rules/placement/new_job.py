@@ -12,9 +12,20 @@ from workqueues.splitters.pairs import BoundRow
 from workqueues.splitters.protocol import JobPlan
 
 
+class Place(NamedTuple):
+    """A queue to which a job may go, with the storage endpoint for its outputs there."""
+
+    queue_id: int
+    queue: str
+    storage: str
+
+
 class PlacedJob(NamedTuple):
     """One job to be: the queue it goes to, with the storage endpoint for its outputs, its part of the input, and what it asks of
     a slot.
+
+    `places`: where it may go besides, all of them; `is_open`: it may at once, and its queue is only the first of them; else once
+    it has waited.
     """
 
     queue_id: int
@@ -22,6 +33,8 @@ class PlacedJob(NamedTuple):
     storage: str
     plan: JobPlan
     slot: Slot
+    places: tuple[Place, ...] = ()
+    is_open: bool = False
 
 
 class DealtJob(NamedTuple):
@@ -87,11 +100,12 @@ class NewJob(NamedTuple):
     `ranges`: its inputs of which it gets some events only; `inputs` are the others. `previous_jobs`: those that had any of its
     master files before. `values`: what the job puts into the template of the task's job parameters, where that is long;
     `parameters` are empty then. `bound`: files of secondary datasets, each with the master file and event beside which it stands
-    from now on.
+    from now on. `open_to`: the queues to which it is open, the first of them is `queue`; empty where it has its own.
+    `opens_in`: the task queue of open jobs in which it is to wait later; 0 where it keeps its queue.
     """
 
     id: int
-    computing_queue_id: int
+    computing_queue_id: int | None
     queue: str
     task_queue_id: int
     storage: str
@@ -107,3 +121,5 @@ class NewJob(NamedTuple):
     previous_jobs: Collection[int] = ()
     values: Sequence[str] | None = None
     bound: Sequence[tuple[int, int, int]] = ()
+    open_to: Sequence[Place] = ()
+    opens_in: int = 0

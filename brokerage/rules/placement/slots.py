@@ -38,6 +38,15 @@ class Slot(NamedTuple):
     walltime_s: int
 
 
+class Need(NamedTuple):
+    """The same as a job needs it, before anything is rounded."""
+
+    core_count: int
+    ram_mb: float
+    disk_mb: float
+    walltime_s: float
+
+
 class JobGrants:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue.
 
@@ -154,7 +163,8 @@ class SlotsAt:
         cores = slot_cores(ask, queues.corecount[at_row])
         self._ask = ask
         self._cores = int(cores[0]) if ask.core_count == 0 else max(ask.core_count or 1, 1)
-        self._ram = rounded_up(float(memory_mb(ask, cores)[0]) * compensation, RAM_STEP_MB, float(queues.maxrss[row]))
+        self._needed_ram = float(memory_mb(ask, cores)[0]) * compensation
+        self._ram = rounded_up(self._needed_ram, RAM_STEP_MB, float(queues.maxrss[row]))
         self._most_disk, self._most_time = float(queues.maxwdir[row]), float(queues.maxtime[row])
         self._work_mb = size_mb(ask.work_disk_count, ask.work_disk_unit)
         self._power = float(slot_power(ask, queues)[row])
@@ -168,14 +178,19 @@ class SlotsAt:
         return slot
 
     def _slot(self, input_bytes: int, n_events: int) -> Slot:
-        input_mb = input_bytes / 1e6
-        disk = input_mb + output_mb(self._ask, n_events, input_mb) + self._work_mb
+        need = self.need(input_bytes, n_events)
         return Slot(
             self._cores,
             self._ram,
-            rounded_up(min(disk, self._most_disk) if self._most_disk else disk, DISK_STEP_MB, self._most_disk),
-            on_ladder(min(self._walltime_s(input_bytes, n_events), LARGEST_NEED), self._most_time),
+            rounded_up(min(need.disk_mb, self._most_disk) if self._most_disk else need.disk_mb, DISK_STEP_MB, self._most_disk),
+            on_ladder(min(need.walltime_s, LARGEST_NEED), self._most_time),
         )
+
+    def need(self, input_bytes: int, n_events: int) -> Need:
+        """What a job with so much input and so many events needs, before anything is rounded."""
+        input_mb = input_bytes / 1e6
+        disk = input_mb + output_mb(self._ask, n_events, input_mb) + self._work_mb
+        return Need(self._cores, self._needed_ram, disk, self._walltime_s(input_bytes, n_events))
 
     def _walltime_s(self, input_bytes: int, n_events: int) -> float:
         """Expected walltime, s; 0 where it is not known."""

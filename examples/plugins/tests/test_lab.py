@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from broker_site.plugin_api import Config
-from broker_site.plugin_api.suites import POLICY_CHECKS, SPLITTER_CHECKS
+from broker_site.plugin_api.suites import DISPATCH_POLICY_CHECKS, POLICY_CHECKS, SPLITTER_CHECKS
 from brokerage.plugin_api import Ask, Queues, decide, gathered, skips
+from gridbroker_lab.dispatch import LabOldest
 from gridbroker_lab.policy import LabProduction
 from gridbroker_lab.runs import LabJobs, lab_runs
 from workqueues.plugin_api import SPLITTERS, Files, GeneratorTask, JobFill, JobLimits, SplitRules
@@ -24,6 +25,11 @@ QUEUES = Queues.from_rows(
 @pytest.mark.parametrize("check", POLICY_CHECKS)
 def test_the_policy_conforms(check: str) -> None:
     POLICY_CHECKS[check](LabProduction, 200)
+
+
+@pytest.mark.parametrize("check", DISPATCH_POLICY_CHECKS)
+def test_the_dispatch_policy_conforms(check: str) -> None:
+    DISPATCH_POLICY_CHECKS[check](LabOldest(), 200)
 
 
 def test_interactive_work_goes_where_few_cores_are_busy() -> None:

@@ -25,6 +25,9 @@ from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 MOST_ID = 10**12
 """Largest number of a task that may be named."""
 
+LONGEST_SHORT_NAME = 64
+"""Characters of a name that jobs require of a resource."""
+
 MOST_FIELDS = 100
 """Largest number that a list of counts may hold, and most entries of a list."""
 
@@ -120,6 +123,16 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in listed if name.strip()))
 
 
+def _short_names(value: object) -> tuple[str, ...]:
+    names = _names(value)
+    if len(names) > MOST_FIELDS:
+        raise fault("length", f"{len(names)} names, expected at most {MOST_FIELDS}")
+    if longest := max(names, key=len, default="")[LONGEST_SHORT_NAME:]:
+        length = LONGEST_SHORT_NAME + len(longest)
+        raise fault("length", f"a name of {length} characters, expected at most {LONGEST_SHORT_NAME}")
+    return names
+
+
 def _counts(value: object) -> tuple[int, ...]:
     listed = value.split(",") if isinstance(value, str) else value if isinstance(value, list | tuple) else [value]
     counts = tuple(_count(part.strip() if isinstance(part, str) else part) for part in listed)
@@ -178,6 +191,8 @@ Percent = Annotated[float, Field(ge=0, le=100), AS_GIVEN]
 Given = Annotated[str, AfterValidator(_not_blank)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
 """Each name once; read from a list, or from one text with commas."""
+ShortNames = Annotated[tuple[str, ...], BeforeValidator(_short_names, json_schema_input_type=list[str] | str)]
+"""The same, each of at most 64 characters."""
 Counts = Annotated[tuple[int, ...], BeforeValidator(_counts, json_schema_input_type=list[int] | int | str)]
 """Whole numbers from 1 on; read from a list, from one number, or from a text with commas."""
 TaskIds = Annotated[tuple[int, ...], BeforeValidator(_task_ids, json_schema_input_type=list[int] | int | str)]

@@ -26,6 +26,7 @@ from workqueues.rules.task_parameters.declaration import (
     Parameter,
     Percent,
     PostProcessing,
+    ShortNames,
     TaskIds,
     Whole,
     flag,
@@ -207,10 +208,22 @@ class TaskParameters(BaseModel):
     nucleus: str = text("Nucleus of the task.", "nucleus")
     includedSite: Names = parameter("Only these queues.", (), code="LS")
     excludedSite: Names = parameter("None of these queues.", (), code="LS")
+    stations: ShortNames = parameter("The jobs get matched only at sites that advertise one of these stations.", ())
     t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
     minCpuEfficiency: Whole = number(
         "CPU efficiency of the scouts, percent, below which the task is exhausted.", high=100, code="MC"
     )
+    bannedSites: ShortNames = parameter("None of the pilots at these sites gets its jobs.", ())
+    gridCEs: ShortNames = parameter("Only pilots on one of these computing elements get its jobs.", ())
+    pilotTypes: ShortNames = parameter("Only pilots of one of these types get its jobs.", ())
+    jobTypes: ShortNames = parameter("Only pilots that take one of these types of jobs get its jobs.", ())
+    tags: ShortNames = parameter("Only pilots with all of these tags get its jobs.", ())
+    setup: str = text("Only pilots of this setup get its jobs, and those that name none.", length=32)
+    binding: Literal["early", "late", "late_after"] | None = parameter(
+        "When a job gets its queue: early, when it is made; late, when a pilot of any queue that may run it asks; late_after, "
+        "when it is made, and open to the other queues once it has waited there. Absent: as the key BINDING says."
+    )
+    bindingAfter: Whole = number("With late_after: seconds that a job waits at its queue first.", low=1)
     ipConnectivity: str = text("full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?")
     allowInputLAN: Literal["use", "only"] | None = parameter("Direct reading in the site; only: not at queues without.")
     allowInputWAN: Flag = flag("Input may be read from other sites, at queues that do so.", code="IW")

@@ -1,0 +1,233 @@
+"""Jobs that get their queue late: from a task to its end, with all that hangs on a queue (row X4, decision H7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models.functions import Now
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import run_agent
+from brokerage.models import (
+    ComputingQueue,
+    Job,
+    JobChange,
+    JobOpening,
+    JobSpec,
+    RequirementPlace,
+)
+from brokerage.queries.invariants import look
+from brokerage.queries.share_use import share_use
+from brokerage.queries.world import load_snapshot
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
+from workqueues.ledger.commands import command
+from workqueues.models import CatalogueFile, Dataset, File, Replica, Task
+
+pytestmark = pytest.mark.django_db
+
+MAKING = ("refine", "feed", "assign", "generate")
+
+
+def late(name: str = "t", **more: Any) -> Task:
+    """A task of four jobs without input that any queue may run."""
+    task = submitted(parameters(name, **{"binding": "late", **more}))
+    run_agents(names=MAKING)
+    task.refresh_from_db()
+    return task
+
+
+def places() -> set[str]:
+    return set(RequirementPlace.objects.values_list("computing_queue__name", flat=True))
+
+
+def violations() -> list[str]:
+    return [f"{finding.invariant.name}: {sample}" for finding in look() for sample in finding.examples]
+
+
+def state(task: Task) -> str:
+    task.refresh_from_db()
+    return task.status
+
+
+def test_an_open_job_goes_to_whichever_queue_has_a_pilot_first() -> None:
+    _, beta, gamma = grid("ALPHA", "BETA", "GAMMA")
+    task = late()
+    assert list(Job.objects.filter(computing_queue=None).values_list("status", "spec__storage")) == [("activated", "")] * 4
+    assert places() == {"ALPHA", "BETA", "GAMMA"}
+    assert violations() == []
+    first, second = take(beta), take(gamma)
+    assert Job.objects.get(id=first.job_id).placed_at == beta
+    assert JobSpec.objects.get(job_id=second.job_id).storage == "GAMMA_DISK"
+    assert violations() == []
+    end(first)
+    end(second)
+    assert run_jobs(beta) == 2
+    run_agents()
+    assert state(task) == "done"
+    assert violations() == []
+
+
+def test_each_queue_has_its_dataset_whichever_the_jobs_go_to() -> None:
+    queues = grid("ALPHA", "BETA", "GAMMA")
+    task = late(instantiateTmplSite=True)
+    assert set(Dataset.objects.filter(type="output").values_list("site", flat=True)) == {"ALPHA", "BETA", "GAMMA"}
+    assert violations() == []
+    for queue in (queues[1], queues[2], queues[1]):
+        end(take(queue))
+        assert violations() == []
+    assert run_jobs(queues[0]) == 1
+    made = Counter(File.objects.filter(type="output").values_list("dataset__site", "status"))
+    assert made == {("ALPHA", "finished"): 1, ("BETA", "finished"): 2, ("GAMMA", "finished"): 1}
+    counts = dict(Dataset.objects.filter(type="output").values_list("site", "n_files_finished"))
+    assert counts == {"ALPHA": 1, "BETA": 2, "GAMMA": 1}
+    run_agents()
+    assert state(task) == "done"
+    assert violations() == []
+
+
+def test_a_try_that_failed_is_open_again() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    task = late()
+    end(take(alpha), BAD)
+    run_agents(names=("generate",))
+    assert Counter(Job.objects.values_list("status", "computing_queue__name")) == {("failed", "ALPHA"): 1, ("activated", None): 4}
+    assert run_jobs(beta) == 4
+    run_agents()
+    assert state(task) == "done"
+    assert violations() == []
+
+
+def test_an_open_job_goes_only_where_its_input_is() -> None:
+    alpha, beta, gamma = grid("ALPHA", "BETA", "GAMMA")
+    for storage in ("ALPHA_DISK", "GAMMA_DISK"):
+        catalogue_dataset(f"in.{storage}", 1, storage=storage)
+    catalogue_dataset("in.data", 2)
+    Replica.objects.bulk_create(
+        Replica(file=f, storage="GAMMA_DISK") for f in CatalogueFile.objects.filter(dataset__name="in.data")
+    )
+    submitted(reading("t", "in.data", nFilesPerJob=1, binding="late"))
+    run_agents(names=MAKING)
+    assert places() == {"ALPHA", "GAMMA"}
+    assert try_take(beta) is None
+    assert run_jobs(alpha) + run_jobs(gamma) == 2
+    assert violations() == []
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"coreCount": 0}, "as many cores as the slots"),
+        ({"site": "ALPHA"}, "names the one place"),
+        ({"includedSite": ["BETA"]}, "one queue only"),
+    ],
+)
+def test_a_task_that_cannot_be_late_is_early_and_says_why(more: dict[str, Any], why: str) -> None:
+    grid("ALPHA", "BETA")
+    late(**more)
+    assert not Job.objects.filter(computing_queue=None).exists()
+    assert all(why in change for change in JobChange.objects.values_list("why", flat=True))
+    assert violations() == []
+
+
+def test_the_key_says_what_a_task_leaves_open() -> None:
+    grid("ALPHA", "BETA")
+    gdpconfig.set_override("dispatch", "BINDING_analysis", "late", who="ada", why="test")
+    task = submitted(parameters("t"))
+    other = submitted(parameters("u", binding="early"))
+    run_agents(names=MAKING)
+    assert Counter(Job.objects.filter(computing_queue=None).values_list("task_id", flat=True)) == {task.id: 4}
+    assert Job.objects.filter(task_id=other.id).count() == 4
+
+
+def test_a_job_that_waited_is_open_to_the_other_queues() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    task = late(binding="late_after", bindingAfter=600)
+    assert not Job.objects.filter(computing_queue=None).exists()
+    assert JobOpening.objects.count() == 4
+    gone = take(alpha) if Job.objects.filter(computing_queue=alpha).exists() else take(beta)
+    run_agent("reap", looked=True)
+    assert JobOpening.objects.count() == 4, "nothing is due"
+    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    for _ in range(2):
+        run_agent("reap", looked=True)
+    assert not JobOpening.objects.exists()
+    assert Job.objects.exclude(id=gone.job_id).filter(computing_queue=None, spec__storage="").count() == 3
+    assert Job.objects.get(id=gone.job_id).computing_queue is not None
+    assert JobChange.objects.filter(why__contains="open to any of 2 queues").count() == 3
+    assert violations() == []
+    end(gone)
+    assert run_jobs(beta) == 3
+    run_agents()
+    assert state(task) == "done"
+    assert violations() == []
+
+
+def test_a_job_that_somebody_has_is_opened_later() -> None:
+    grid("ALPHA", "BETA")
+    late(binding="late_after", bindingAfter=600, nEvents=10)
+    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    Job.objects.update(status="throttled", ready_priority=None)
+    run_agent("reap", looked=True)
+    assert Job.objects.get().computing_queue is None
+
+
+def test_an_open_job_counts_a_part_at_each_of_its_queues_and_once_for_its_share() -> None:
+    grid("ALPHA", "BETA")
+    late()
+    facts = load_snapshot(Task.objects.latest("id").creation_date).facts
+    assert Counter({job["queue"]: job["n"] for job in facts.jobs}) == {"ALPHA": 2, "BETA": 2}
+    assert share_use().shares["demo"][""].jobs_queued == 4
+
+
+def test_the_other_queues_run_what_is_open_when_one_goes_offline() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    task = late()
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now() - timedelta(hours=2))
+    run_agent("reap", looked=True)
+    assert Counter(Job.objects.values_list("status", flat=True)) == {"activated": 4}
+    assert run_jobs(beta) == 4
+    run_agents()
+    assert state(task) == "done"
+
+
+@pytest.mark.parametrize("lost", ["status", "storage"])
+def test_open_jobs_that_no_queue_can_run_any_more_are_brokered_anew(lost: str) -> None:
+    grid("ALPHA", "BETA")
+    task = late()
+    if lost == "status":
+        ComputingQueue.objects.update(status="offline", status_since=Now() - timedelta(hours=2))
+    else:
+        RequirementPlace.objects.update(storage="GONE")
+    for _ in range(2):
+        run_agent("reap", looked=True)
+    assert Counter(Job.objects.values_list("status", "sub_status")) == {("closed", "toreassign"): 4}
+    assert violations() == []
+    (gamma,) = grid("GAMMA")
+    ComputingQueue.objects.filter(name="ALPHA").update(status="online")
+    run_agents(names=MAKING)
+    assert run_jobs(gamma) == 4
+    run_agents()
+    assert state(task) == "done"
+    assert violations() == []
+
+
+def test_a_pilot_gets_no_open_job_whose_storage_there_is_gone() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    late()
+    RequirementPlace.objects.filter(computing_queue=alpha).update(storage="GONE")
+    assert try_take(alpha) is None
+    assert run_jobs(beta) == 4
+
+
+def test_open_jobs_end_with_their_task() -> None:
+    grid("ALPHA", "BETA")
+    task = late()
+    command(task.id, "kill", "user:ada")
+    run_agents()
+    assert state(task) == "aborted"
+    assert Counter(Job.objects.values_list("status", flat=True)) == {"cancelled": 4}
+    assert violations() == []
