@@ -9,7 +9,7 @@ from broker_site.foundation.access.permissions import VoScope, may
 from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.command_lines import command_line
 from brokerage.queries.job_standing import job_standing
-from brokerage.queries.jobs import inputs_of_job
+from brokerage.queries.jobs import inputs_of_job, open_to
 from brokerage.queries.task_status import task_status
 from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.task_status_text import headline, reasons
@@ -144,6 +144,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
+        "open_to": open_to(job_id, using=alias()),
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "standing": job_standing(row, alias()),
