@@ -17,6 +17,7 @@ from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
+from brokerage.ledger.task_queues import requirement_set
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
@@ -26,6 +27,8 @@ from brokerage.models import (
     ComputingQueue,
     DeclaredSlots,
     Feed,
+    GroupUse,
+    JobOpening,
     Link,
     LinkHour,
     LocalCopy,
@@ -37,6 +40,7 @@ from brokerage.models import (
     QueueAsk,
     Software,
     StorageEndpoint,
+    TaskQueue,
     TransferLink,
 )
 from brokerage.rules.dispatch.requirement import Resource
@@ -87,6 +91,10 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     numbers = Advertisement(max_jobs=10, max_submitting_jobs=10, current_jobs=1, current_submitting_jobs=0)
     advertise(queue.site_id, SiteCount(numbers, timezone.now(), ("st1",)), "enrolment")
     assert take_room(queue.site_id, 1, 900.0)
+    places = {queue.id: (queue.name, f"{queue.name}_DISK")}
+    wide = TaskQueue.objects.create(vo="demo", requirement_set_id=requirement_set({"tags": {"GPU"}}, places))
+    JobOpening.objects.create(job_id=1, task_queue=wide, due=timezone.now())
+    GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=1.0, looked_at=timezone.now())
     AskHour.objects.create(queue=queue, outcome="no_job", hour=timezone.now(), minutes=[1] * 60)
     QueueAsk.objects.create(queue=queue, at=timezone.now(), pilot_id=uuid4(), outcome="no_job", offer={}, took_ms=1.0)
     MatchGauge.objects.create(site_id=queue.site_id, ce="ce1", attribute="vo", value="demo")
