@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.pilots import note_vain_ask
@@ -32,6 +34,7 @@ from brokerage.queries.world import load_snapshot
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.explain.task_status_text import reasons
 from brokerage.rules.facts.job_kind import JobKind
+from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, parameters, pilot, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
 from workqueues.ledger.commands import command
@@ -281,11 +284,17 @@ def test_task_queues_stay_for_jobs_that_open_later() -> None:
     assert TaskQueue.objects.filter(computing_queue=None).count() == 1
 
 
-def test_people_see_to_which_queues_a_job_is_open() -> None:
+def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
     grid("ALPHA", "BETA")
     task = late(nEvents=10)
     job = Job.objects.get()
     assert open_to(job.id) == ["ALPHA", "BETA"]
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    assert "open to 2 queues: ALPHA, BETA" in client.get(f"/jobs/{job.id}/").content.decode()
+    assert "when a pilot takes them" in client.get(f"/tasks/{task.id}/").content.decode()
+    assert ">open<" in client.get(f"/jobs/?task={task.id}").content.decode()
+    shown = person("bob", ("demo", "operator")).get(f"jobs/{job.id}/").json()
+    assert (shown["computing_queue"], shown["open_to"]) == (None, ["ALPHA", "BETA"])
     assert JobChange.objects.get(job_id=job.id).why == "made for any of 2 queues: ALPHA, BETA"
     assert "1 job waits at any of 2 queues for a pilot to be free" in " ".join(
         reason.message for reason in reasons(task_status(task))
