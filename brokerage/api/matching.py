@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Description, described
+from brokerage.rules.dispatch.resource import Described, Description
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -46,6 +46,7 @@ from brokerage.rules.facts.snapshot import CORE_POWER
 ASKS = Joint(hand_out, key=lambda ask: ask.pilot)
 MATCHING, FINISHING = Pace(), Pace()
 """A pilot whose job finished gets its ask back, as often as FINISHING allows: slots with very short jobs are kept busy."""
+DESCRIBED = Described()
 UNKNOWN_S = 2**31 - 1
 """CPU time of a resource of which nobody knows how much it has."""
 NOTHING, UNKNOWN = "X-Nothing", "X-Unknown-Fields"
@@ -152,7 +153,7 @@ class PilotMatch:
         return with_unknown(json_answer(told | {"unknown": list(unknown)} if (unknown := self.ask.unknown) else told), unknown)
 
     def got(self, n: int) -> None:
-        """The task queue that was asked last gave so many jobs: its unit has so much more, and its site no more room than that."""
+        """The task queue asked last gave so many jobs: its unit has them, and its site the room back that they do not take."""
         self.turn.over(n)
         if n and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
@@ -207,7 +208,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
     serves = served(credential_of(principal), said.owner, said.owner_group, groups)
     walltime = request.walltime_s or int(queue.maxtime)
-    return described(
+    return DESCRIBED.resource(
         Description(
             queue=queue.name,
             cpu_time_s=(walltime * request.cores or UNKNOWN_S) if said.cpu_time_s is None else said.cpu_time_s,
@@ -216,7 +217,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
             disk_mb=request.disk_mb,
             walltime_s=request.walltime_s,
             vo=principal.vo,
-            sites={queue.site},
+            sites=frozenset((queue.site,)),
             grid_ces=said.grid_ce,
             platforms=said.platform,
             pilot_types=said.pilot_type,

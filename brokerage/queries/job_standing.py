@@ -5,6 +5,7 @@ Six statements, each bounded, whatever waits.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -43,7 +44,7 @@ SELECT t.queue, t.id, t.vo, t.gshare, t.work_queue_id, -best.ready_priority, bes
 ) t {FIRST_JOB_OF}
 """
 _ASKS = """
-SELECT a.at, a.queue_id, a.pilot_id, a.offer, a.outcome, a.told FROM unnest(%(queues)s::bigint[]) AS of(queue)
+SELECT a.at, a.queue_id, a.pilot_id, a.offer::text, a.outcome, a.told::text FROM unnest(%(queues)s::bigint[]) AS of(queue)
     CROSS JOIN LATERAL (
         SELECT id, at, queue_id, pilot_id, offer, outcome, told FROM brokerage_queueask k WHERE k.queue_id = of.queue
         ORDER BY k.id DESC LIMIT 100) AS a
@@ -97,8 +98,8 @@ def _places(job: Job, facts: TaskQueueFacts, names: Mapping[int, str], using: st
 
 def _asks(job: Job, names: Mapping[int, str], using: str) -> Iterator[Ask]:
     for at, queue, pilot, offer, outcome, told in _rows(_ASKS, {"queues": list(names), "since": job.status_since}, using):
-        served, limits = told.get("task_queue"), told.get("limits", ())
-        yield Ask(at, names[queue], pilot, resource_of(names[queue], offer), outcome, served, limits)
+        resource, said = resource_of(names[queue], json.loads(offer)), json.loads(told)
+        yield Ask(at, names[queue], pilot, resource, outcome, said.get("task_queue"), said.get("limits", ()))
 
 
 def _rows(sql: str, values: Mapping[str, Any], using: str) -> Collection[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 from brokerage.rules.dispatch.requirement import AMOUNTS, Resource
-from brokerage.rules.dispatch.resource import restored, stored
+from brokerage.rules.dispatch.resource import PROCESSORS, restored, stored
 from brokerage.rules.dispatch.why_nothing import GOT_JOBS, Nothing, Reason
 
 OUTCOMES: tuple[str, ...] = (GOT_JOBS, *get_args(Reason))
@@ -46,13 +46,16 @@ def offer_text(offer: Mapping[str, Any]) -> str:
     """The same in words, short."""
     sizes = [f"{offer[name]:,} {unit}" for name, unit in _UNITS if offer.get(name)]
     cores = offer.get("cores") or 1
-    others = [f"{name} {_values(value)}" for name, value in sorted(offer.items()) if name not in (*AMOUNTS, *_PLAIN)]
-    return ", ".join([f"{cores} core{'' if cores == 1 else 's'}", *sizes, *others])
+    others = {name: _values(value) for name, value in sorted(offer.items()) if name not in (*AMOUNTS, *_PLAIN)}
+    return ", ".join(
+        [f"{cores} core{'' if cores == 1 else 's'}", *sizes, *(f"{name} {some}" for name, some in others.items() if some)]
+    )
 
 
 def _values(value: object) -> str:
     if isinstance(value, list):
-        return f"{', '.join(map(str, value[:5]))}{f' and {len(value) - 5} more' if len(value) > 5 else ''}"
+        told = [str(one) for one in value if not str(one).endswith(PROCESSORS)]  # the cores say it
+        return f"{', '.join(told[:5])}{f' and {len(told) - 5} more' if len(told) > 5 else ''}"
     return "any" if value is None else str(value)
 
 
