@@ -177,7 +177,7 @@ class WaitingList:
         flags &= self._waits
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
-                flags &= needs <= offered
+                flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
         return Fitting(self, flags, hits)
 
     def drained(self, waiting: WaitingQueue) -> None:
