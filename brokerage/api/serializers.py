@@ -39,7 +39,9 @@ JOB_LIST = (
 class JobShown(serializers.ModelSerializer[Job]):
     """A job as lists show it."""
 
-    computing_queue = serializers.CharField(source="computing_queue.name", read_only=True)
+    computing_queue = serializers.CharField(
+        source="computing_queue.name", read_only=True, allow_null=True, help_text="null: it is open to several"
+    )
     kind = serializers.ChoiceField(choices=KIND_NAMES, source="get_kind_display", read_only=True)
     job_name = serializers.CharField(source="spec.job_name", read_only=True)
     vo = serializers.CharField(source="spec.vo", read_only=True)
@@ -112,6 +114,9 @@ class JobWhole(JobShown):
     """A job with its description, inputs, outputs, result, history and the jobs it was retried from and by."""
 
     spec = SpecShown(read_only=True)
+    open_to = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="computing queues that may run it while it has none of its own"
+    )
     inputs = InputShown(many=True, read_only=True, source="job_inputs")
     outputs = FileShown(many=True, read_only=True)
     result = ResultShown(read_only=True, allow_null=True)
@@ -129,7 +134,10 @@ class JobWhole(JobShown):
 
     class Meta:
         model = Job
-        fields = (*JOB_LIST, "spec", "inputs", "outputs", "result", "history", "retry_of", "retried_by", "merges", "merged_by")
+        fields = (
+            *JOB_LIST, "open_to", "spec", "inputs", "outputs", "result", "history", "retry_of", "retried_by", "merges",
+            "merged_by",
+        )  # fmt: skip
         read_only_fields = fields
 
 

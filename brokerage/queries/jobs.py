@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from django.db import DEFAULT_DB_ALIAS, connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Count
 
 from brokerage.models import Job, JobChange, JobInput, JobRetryHistory
@@ -105,7 +105,9 @@ class InputOfJob:
 
 @dataclass(frozen=True, slots=True)
 class PartsOfJob:
-    """What belongs to a job beside its own rows. `merges`: jobs whose outputs it merges; `merged_by`: what merges its own."""
+    """What belongs to a job beside its own rows. `merges`: jobs whose outputs it merges; `merged_by`: what merges its own.
+    `open_to`: the queues to which it is open.
+    """
 
     job_inputs: list[InputOfJob]
     outputs: list[File]
@@ -114,10 +116,11 @@ class PartsOfJob:
     retried_by: list[int]
     merges: list[int]
     merged_by: list[int]
+    open_to: list[str]
 
 
 def parts_of_job(job_id: int) -> PartsOfJob:
-    """Read what belongs to a job: seven queries at most, whatever it has."""
+    """Read what belongs to a job: eight queries at most, whatever it has."""
     before = list(JobRetryHistory.objects.filter(new_job_id=job_id).values_list("old_job_id", "relation_type"))
     after = list(JobRetryHistory.objects.filter(old_job_id=job_id).values_list("new_job_id", "relation_type"))
     return PartsOfJob(
@@ -128,7 +131,23 @@ def parts_of_job(job_id: int) -> PartsOfJob:
         retried_by=sorted({id_ for id_, relation in after if relation != MERGE_RELATION}),
         merges=sorted({id_ for id_, relation in before if relation == MERGE_RELATION}),
         merged_by=sorted({id_ for id_, relation in after if relation == MERGE_RELATION}),
+        open_to=open_to(job_id),
     )
+
+
+_OPEN_TO = """
+SELECT q.name FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id AND t.computing_queue_id IS NULL
+    JOIN brokerage_requirementplace p ON p.requirement_set_id = t.requirement_set_id
+    JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
+WHERE j.id = %s AND j.computing_queue_id IS NULL AND j.ended_at IS NULL ORDER BY q.name
+"""
+
+
+def open_to(job_id: int, *, using: str = DEFAULT_DB_ALIAS) -> list[str]:
+    """Names of the queues to which a job is open; none of one that has a queue, or has ended."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(_OPEN_TO, [job_id])
+        return [name for (name,) in cursor.fetchall()]
 
 
 def inputs_of_job(job_id: int, *, using: str = DEFAULT_DB_ALIAS, most: int | None = None) -> list[InputOfJob]:

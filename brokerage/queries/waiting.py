@@ -35,12 +35,12 @@ MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
 MOST_GONE = 1000
 """Task queues without waiting jobs of which a queue still knows whom they suit, beside as many as wait."""
-_FIRST = """
+FIRST_JOB_OF = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
     ORDER BY j.ready_priority, j.id LIMIT 1) best
 """
-ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {_FIRST}"
+ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {FIRST_JOB_OF}"
 AT_QUEUE = f"""
 SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT id, priority FROM brokerage_taskqueue WHERE computing_queue_id = %(queue)s
@@ -48,7 +48,7 @@ SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT q.id, q.priority FROM brokerage_requirementplace p
         JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
     WHERE p.computing_queue_id = %(queue)s AND q.computing_queue_id IS NULL
-) t {_FIRST}
+) t {FIRST_JOB_OF}
 """
 PRIORITIES = """
 SELECT -ready_priority, count(*) FROM (

@@ -13,6 +13,7 @@ from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
 from brokerage.models.job import MERGE_RELATION, TO_REASSIGN
 from monitoring.queries.database import alias
+from monitoring.queries.jobs import NO_QUEUE
 from workqueues.models import CatalogueFile, File, Replica, Task
 
 MOST_FILES = 500
@@ -65,10 +66,10 @@ SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
     """The job with its specification and result, and who submitted its task, if there is one in the scope."""
-    related = ("spec", "result", "computing_queue", "task_queue")
+    related = ("spec", "result", "computing_queue")
     submitter = Task.objects.filter(id=OuterRef("task_id")).values("submitted_by")
     jobs = Job.objects.using(alias()).select_related(*related).annotate(submitted_by=Subquery(submitter))
-    return jobs.filter(scope.q("task_queue__vo"), id=job_id).first()
+    return jobs.filter(scope.q("spec__vo"), id=job_id).first()
 
 
 def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:
@@ -132,7 +133,7 @@ def tries_of(job_id: int) -> list[Try]:
     jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
     return [
         Try(
-            j.id, j.status, j.attempt_nr, j.computing_queue.name if j.computing_queue else "", j.status_since,
+            j.id, j.status, j.attempt_nr, j.computing_queue.name if j.computing_queue else NO_QUEUE, j.status_since,
             tuple(sorted(retry_of[j.id])),
             j.result.error_message if j.sub_status == TO_REASSIGN and hasattr(j, "result") else "",
         )

@@ -17,7 +17,17 @@ from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.sql.prepared import Prepared
-from brokerage.ledger import heartbeats, lease, memory_retry, merged_jobs, moves, reduced_input, retry_actions, settle
+from brokerage.ledger import (
+    heartbeats,
+    lease,
+    memory_retry,
+    merged_jobs,
+    moves,
+    reduced_input,
+    retry_actions,
+    settle,
+    site_limits,
+)
 from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
 from brokerage.ledger.paused_tasks import follow_pauses
@@ -36,6 +46,7 @@ from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.failing_tasks import ended_jobs
 from brokerage.queries.fast_rebrokerage import jobs_leaving, shares_at_queues
+from brokerage.queries.held_slots import held_slots
 from brokerage.queries.idle_jobs import idle_jobs
 from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
@@ -46,12 +57,14 @@ from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
 from brokerage.queries.retry_limits import figures_of
+from brokerage.queries.site_limits import advertised_sites
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
 from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks, withholdable_tasks
 from brokerage.rules.dispatch.fast_rebrokerage import Move
+from brokerage.rules.dispatch.match_limits import Limited
 from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -238,6 +251,8 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),
     ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),
     ("idle slots by queue", lambda: idle_at_queues(7), ()),
+    ("jobs that hold slots at a site", lambda: held_slots("S3", [Limited("vo", "demo", "ce1")]), ("job_lease_place",)),
+    ("what sites advertise", advertised_sites, ()),
     ("jobs of a task that live", lambda: live_jobs(7), ("job_of_task",)),
     ("what a retry of a task is judged by", lambda: (figures_of(Task(id=7)), most_tries(Task(id=7))), ("job_of_task",)),
     ("what became of jobs", lambda: outcomes([(1, 1), (2, 1)], "Q7"), ("brokerage_job_pkey",)),
@@ -328,6 +343,7 @@ PREPARING = (
     lease,
     merged_jobs,
     settle,
+    site_limits,
     offer,
     files_ledger,
     outputs,
@@ -432,5 +448,6 @@ class Indexed(TestCase):
 
 def prepared() -> list[Prepared]:
     """Every prepared statement of the code."""
-    constants = [value for module in PREPARING for value in vars(module).values() if isinstance(value, Prepared)]
-    return [*constants, *(moves._move(moves.fence(), only) for only in moves.ONLY)]
+    named = [value for module in PREPARING for value in vars(module).values()]
+    constants = [one for value in named for one in (value.values() if isinstance(value, dict) else [value])]
+    return [*(one for one in constants if isinstance(one, Prepared)), *(moves._move(moves.fence(), only) for only in moves.ONLY)]

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -281,9 +282,46 @@ def many_queues(stage: Stage, n: int = 137) -> dict[str, Any]:
     return {"first_s": first_s, "all_s": first_s + all_s, "beside": (after[1] - before[1]) / (24 * seconds)}
 
 
+def bound_early_and_late(stage: Stage, n: int = 160) -> dict[str, Any]:
+    """The same campaign bound early, late, and open after 2 s, where two of four queues take ten times as long for a job.
+
+    Seconds that jobs waited for a pilot, and seconds of idle slots, those beside work apart.
+    """
+    copies, stage.campaign.copies = stage.campaign.copies, len(stage.queues)  # every queue can read the input
+    seen = {}
+    for binding, more in (("early", {}), ("late", {}), ("late_after", {"bindingAfter": 2})):
+        before, began = stage.idle(), time.monotonic()
+        with stage.pilots(4, 0.4, at=[2, 3]), stage.pilots(4, 4.0, at=[0, 1]):
+            task = stage.submit(binding, n, binding=binding, **more)
+            stage.until(partial(stage.done, task), "the task is done")
+        idle = [after - so_far for after, so_far in zip(stage.idle(), before, strict=True)]
+        seen[binding] = {"all_s": time.monotonic() - began, "idle_s": idle[0], "beside_s": idle[1], **_waits(stage, task)}
+    stage.campaign.copies = copies
+    return {binding: {what: round(value, 1) for what, value in line.items()} for binding, line in seen.items()}
+
+
+def _waits(stage: Stage, task: int) -> dict[str, float]:
+    """How long the jobs of a task waited for a pilot, s."""
+    waited = f"""SELECT percentile_disc({{}}) WITHIN GROUP (ORDER BY extract(epoch FROM c.at - s.created_at))
+        FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id
+        JOIN brokerage_jobchange c ON c.job_id = j.id AND c.new = 'sent' WHERE j.task_id = {task}"""
+    parts = {"median_wait_s": 0.5, "p95_wait_s": 0.95, "longest_wait_s": 1.0}
+    return {name: stage.number(waited.format(part)) for name, part in parts.items()}
+
+
 SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
     each.__name__: each
-    for each in (at_rest, few_slots, long_and_short, shares, queue_offline, override_frees, many_wait, many_queues)
+    for each in (
+        at_rest,
+        few_slots,
+        long_and_short,
+        shares,
+        queue_offline,
+        override_frees,
+        bound_early_and_late,
+        many_wait,
+        many_queues,
+    )
 }
 
 

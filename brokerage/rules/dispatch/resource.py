@@ -17,6 +17,8 @@ from brokerage.rules.dispatch.requirement import NONE, Resource
 NO_TIME = -1
 """CPU time of a resource that has none left: 0 would mean that nobody knows."""
 
+PROCESSORS = "Processors"
+"""How a tag ends that tells how many a resource has."""
 MOST_PROCESSORS = 1024
 """Processors that are told as tags, one for each number up to theirs."""
 
@@ -174,7 +176,7 @@ class Described:
 
 def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[str]:
     """Tags that tell how many processors a resource has: one for each number up to it, as a job asks for one of them."""
-    tags = {f"{n}Processors" for n in range(1, min(processors, MOST_PROCESSORS) + 1)}
+    tags = {f"{n}{PROCESSORS}" for n in range(1, min(processors, MOST_PROCESSORS) + 1)}
     if processors > 1:
         tags.add("MultiProcessor")
     return frozenset(tags | ({"WholeNode"} if whole_node else set()))

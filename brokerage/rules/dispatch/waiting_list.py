@@ -173,12 +173,18 @@ class WaitingList:
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
+        return Fitting(self, self._suiting(resource) & self._waits, hits)
+
+    def suits(self, resource: Resource) -> bool:
+        """Whether any of them suits the resource, limits apart, also one that was left out since."""
+        return bool(self._suiting(resource).any())
+
+    def _suiting(self, resource: Resource) -> Flags:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
-        flags &= self._waits
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
-        return Fitting(self, flags, hits)
+        return flags
 
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -95,8 +96,9 @@ def test_what_is_kept_of_earlier_readings_changes_no_offer(
 def test_a_kind_of_resource_is_settled_once_and_its_amounts_at_every_ask(some: list[Resource]) -> None:
     known = Described()
     for number, pilot in enumerate(some + some):
-        told = {name: value for name, value in pilot._asdict().items() if isinstance(value, frozenset)}
-        said = Description(cpu_time_s=number % 3, cores=number, memory_mb=pilot.memory_mb, **(told | {"required_tags": NONE}))
+        told: dict[str, Any] = {name: value for name, value in pilot._asdict().items() if isinstance(value, frozenset)}
+        told["required_tags"] = NONE
+        said = Description(cpu_time_s=number % 3, cores=number, memory_mb=pilot.memory_mb, **told)
         assert known.resource(said) == described(said)
     with pytest.raises(InvalidResource, match="negative"):
         known.resource(Description(cpu_time_s=-1))
