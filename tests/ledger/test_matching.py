@@ -25,7 +25,7 @@ from brokerage.models import ComputingQueue, Job
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.pilot_messages import read_ask
-from brokerage.rules.dispatch.requirement import Requirement, Resource, fits
+from brokerage.rules.dispatch.requirement import Requirement, Resource, fits, with_sets
 from brokerage.rules.dispatch.resource import Description, described
 from brokerage.rules.placement.slots import Slot
 from tests.builders import grid
@@ -75,9 +75,9 @@ def required(dice: Random, queues: list[ComputingQueue]) -> tuple[int, Requireme
     waits(task_queue, bound)
     need = Requirement(
         bound.name if bound else "", *slot, "demo", slot.walltime_s * slot.core_count, owner, group, setup,
-        queues=frozenset(queue.name for queue in places), platforms=frozenset({platform} - {""}), **sets,
+        queues=frozenset(queue.name for queue in places), platforms=frozenset({platform} - {""}),
     )  # fmt: skip
-    return task_queue, need
+    return task_queue, with_sets(need, sets)
 
 
 def offered(dice: Random, queue: ComputingQueue) -> Resource:

@@ -20,11 +20,14 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg2
+from psycopg2 import sql
 
 from broker_site.roof.embedded import Instance
 
 INSTANCE = "conformance"
 SITE, QUEUE, VO = "A", "Q", "conformance"
+CREATE = "CREATE DATABASE {name}"
+DROP = "DROP DATABASE IF EXISTS {name} WITH (FORCE)"
 WAIT_S = 60.0
 
 
@@ -43,7 +46,7 @@ def scratch_database() -> Iterator[None]:
     services = instance.start(need_redis=False, follow=True)
     name = f"conformance_{os.getpid()}"
     try:
-        _run(services.database_url, f'CREATE DATABASE "{name}"')
+        _run(services.database_url, CREATE, name)
         url = urlsplit(services.database_url)._replace(path=f"/{name}").geturl()
         os.environ.update(services.environment(), DATABASE_URL=url, GRIDBROKER_PROFILE="local", GRIDBROKER_LOG_LEVEL="ERROR")
         os.environ["DJANGO_SETTINGS_MODULE"] = "broker_site.settings"
@@ -56,16 +59,16 @@ def scratch_database() -> Iterator[None]:
         yield
         connections.close_all()
     finally:
-        _run(services.database_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        _run(services.database_url, DROP, name)
         instance.stop()
         instance.remove()
 
 
-def _run(url: str, statement: str) -> None:
+def _run(url: str, statement: str, name: str) -> None:
     with closing(psycopg2.connect(url)) as connection:
         connection.autocommit = True
         with connection.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute(sql.SQL(statement).format(name=sql.Identifier(name)))
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:
@@ -205,16 +208,18 @@ def matched(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def drained(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Task queues whose jobs have just gone, as this process still knows them, beside some with jobs."""
-    from brokerage.models import Job
+    from brokerage.ledger.lease import lease
     from brokerage.queries.waiting import WAITING
 
     site = Site()
-    gone = [site.insert(number)[0] for number in range(given["empty_queues"])]
+    emptied = [site.insert(number)[1] for number in range(given["empty_queues"])]
     for number, (_, jobs) in enumerate(given["queues_with_jobs"].items(), given["empty_queues"]):
         for _ in range(jobs):
             site.insert(number)
     WAITING.of(site.queue.id)
-    Job.objects.filter(id__in=gone).update(status="cancelled", ready_priority=None, ended_at=_now())
+    for task_queue in emptied:
+        if lease([task_queue], uuid4(), uuid4(), WAIT_S) is None:
+            raise LookupError(f"no job waits in task queue {task_queue}")
     told = site.matchers(1, given["requests"])
     return {"handed_out": len(set(told.jobs)), "no_match": told.no_match}
 
@@ -242,16 +247,10 @@ def inserted(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
     site = Site()
     kinds = given["distinct_requirements"]
-    told = together(*(lambda n=n: site.insert(n % kinds, (SITE,)) for n in range(given["parallel_inserts"])))
+    told = together(*(partial(site.insert, n % kinds, (SITE,)) for n in range(given["parallel_inserts"])))
     for error in (each for each in told if isinstance(each, Exception)):
         raise error
     return {"queues": TaskQueue.objects.count(), "jobs": Job.objects.count()}
-
-
-def _now() -> Any:
-    from django.utils import timezone
-
-    return timezone.now()
 
 
 ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
