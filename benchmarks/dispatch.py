@@ -1,33 +1,30 @@
 """Dispatch: what handing a job to a pilot costs beside the bare claim of a row.
 
-Ours is the full verb: choose the task queue, lease its first job with the history row, mint the job token. The reference is one
-statement on a bare table of as many rows.
+Ours is the full verb: read what the pilot says, choose the task queue by all that it requires, lease its first job with the
+history row, mint the job token. The reference is one statement on a bare table of as many rows.
+
+With --snapshot: the rate while another session holds an old snapshot, beside the rate before. With --cycles: the rate of the
+last tenth of that many jobs taken and ended, beside that of the first tenth, and how much larger the table has become.
 """
 
 from __future__ import annotations
 
-import uuid
+import statistics
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 
-import psycopg2
-from psycopg2.extras import register_uuid
-
-from benchmarks import filling, http
+from benchmarks import filling, http, requirements
+from benchmarks.asking import Client
 from benchmarks.crew import Crew
 from benchmarks.harness import Lap, Line, add_rounds, compare, watched
 from benchmarks.server import Bench, bench
 
-LEASE_S = 7200.0
 MOST_PER_ROUND = 8000
-
-CLAIM = """
-PREPARE claim (uuid) AS
-UPDATE bare SET status = 'sent', ready_priority = NULL, holder = $1, lease_until = now() + interval '2 hours'
-WHERE id = (SELECT id FROM bare WHERE ready_priority IS NOT NULL ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING id
-"""
+OLD_SNAPSHOT = 10_000
+"""Claims while a snapshot is held, before the rate is taken."""
+JOBS_SIZE = "SELECT pg_total_relation_size('brokerage_job')"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -35,58 +32,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--waiting", type=int, default=10_000, metavar="N", help="jobs that wait (default 10000)")
     parser.add_argument("--task-queues", type=int, default=50, metavar="Q", help="task queues they wait in (default 50)")
     parser.add_argument("--clients", type=int, default=4, metavar="C", help="client processes (default 4)")
-    parser.add_argument("--http", action="store_true", help="through the web server, 16 connections")
+    parser.add_argument("--queues", type=int, default=1, metavar="G", help="computing queues, at most 200 (default 1)")
+    kinds = (requirements.FULL, requirements.SIMPLE)
+    parser.add_argument(
+        "--kinds", choices=kinds, default=kinds[0], help="all that jobs can require, or sizes only (default full)"
+    )
+    late = f"jobs are open to {requirements.OPEN_TO} of the queues (to all, where there are fewer) until they are leased"
+    parser.add_argument("--late", action="store_true", help=late)
+    parser.add_argument("--snapshot", action="store_true", help="before and after 10000 claims beside an old snapshot")
+    parser.add_argument("--cycles", type=int, default=0, metavar="N", help="take and end so many jobs; the last tenth")
+    parser.add_argument("--http", action="store_true", help="through the web server, 16 connections; one queue, sizes only")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="with --http: jobs that an ask is for (default 1)")
     add_rounds(parser)
-
-
-class Client:
-    """One process that asks for jobs."""
-
-    def __init__(self, number: int, queue_id: int, url: str) -> None:
-        from brokerage.rules.dispatch.policies import Panda
-        from brokerage.rules.dispatch.requirement import Resource
-
-        self.queue_id = queue_id
-        self.policy = Panda()
-        self.offer = Resource(filling.QUEUE, 8, 8000, 20000, 86400)
-        register_uuid()
-        connection = psycopg2.connect(url)
-        connection.autocommit = True
-        self.cursor = connection.cursor()
-        self.cursor.execute(CLAIM)
-
-    def ours(self, n: int) -> None:
-        """Take `n` jobs with the verb that the server uses, each for another pilot, since one holds one job."""
-        from broker_site.foundation.access.tokens import mint_job_token
-        from brokerage.ledger.lease import HeldAtMost, lease
-        from brokerage.queries.waiting import WAITING, AskedQueue
-
-        one = HeldAtMost(8, 1)
-        asked = AskedQueue(self.queue_id, lambda vo: self.policy, {})
-        for _ in range(n):
-            leased = None
-            for fresh in (False, True):
-                offers = (waiting.id for waiting, _ in WAITING.offers(asked, self.offer, fresh=fresh))
-                leased = lease(offers, uuid.uuid4(), uuid.uuid4(), LEASE_S, one)
-                if leased is not None:
-                    break
-            assert leased is not None
-            mint_job_token(leased.job_id, leased.epoch, LEASE_S)
-
-    def reference(self, n: int) -> None:
-        """Take `n` rows of the bare table."""
-        for _ in range(n):
-            self.cursor.execute("EXECUTE claim (%s)", (uuid.uuid4(),))
-            assert self.cursor.fetchone() is not None
 
 
 class Stock:
     """The waiting jobs of both legs, brought back to N before half of them is gone."""
 
-    def __init__(self, server: Bench, waiting: int, task_queues: int, *, files: bool) -> None:
-        self.server, self.waiting, self.files = server, waiting, files
-        self.place = filling.task(filling.grid(task_queues))
+    def __init__(self, server: Bench, waiting: int, grid: requirements.Grid, *, files: bool) -> None:
+        self.server, self.waiting, self.files, self.late = server, waiting, files, grid.late
+        self.place = filling.task(next(iter(grid.queues)))
         server.execute(*filling.BARE)
         self._next = {"brokerage_job": 1, "bare": 1}
         self._gone = {"brokerage_job": 0, "bare": 0}
@@ -108,35 +73,128 @@ class Stock:
             self.server.execute("DELETE FROM bare WHERE ready_priority IS NULL")
             filling.bare_jobs(self.server, first, last - 1)
         else:
-            filling.waiting_jobs(self.server, self.place, first, last - 1, files=self.files)
+            filling.waiting_jobs(self.server, self.place, first, last - 1, files=self.files, specs=self.late)
+
+
+class Latencies:
+    """Milliseconds that the operations of each leg took."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._of_legs: dict[str, list[tuple[float, float]]] = {}
+
+    def note(self, leg: str) -> None:
+        """A round of the leg is over."""
+        seconds = [each for some in self._crew.tell("latencies", 0) for each in some]
+        cuts = statistics.quantiles(seconds, n=100)
+        self._of_legs.setdefault(leg, []).append((cuts[49] * 1000, cuts[98] * 1000))
+
+    def told(self) -> dict[str, list[float]]:
+        """Median, and what one of 100 exceeds, of each leg; the middle of its rounds."""
+        return {
+            leg: [round(statistics.median(some), 2) for some in zip(*rounds, strict=True)]
+            for leg, rounds in self._of_legs.items()
+        }
 
 
 def run(options: Namespace) -> Iterator[Line]:
     """A line for each round, then the result: jobs in a second."""
     sizes: Line = {"waiting": options.waiting, "task_queues": options.task_queues}
-    n = max(options.clients, min(MOST_PER_ROUND, options.waiting * 2 // 5))
     with bench() as server:
-        stock = Stock(server, options.waiting, options.task_queues, files=options.http)
-        queue_id = stock.place.queue_id
         if options.http:
-            take = partial(stock.take, "brokerage_job", n)
-
-            def ready(crew: Crew) -> None:
-                take()
-                server.execute(http.FREE)
-                crew.tell("jobs_an_ask", options.jobs)
-
-            sizes["jobs"] = options.jobs
-            yield from http.measured("dispatch", server, queue_id, sizes, "match", n, options.rounds, ready)
+            yield from _over_http(server, options, sizes)
             return
-        with Crew(options.clients, Client, queue_id, server.url) as crew:
+        sizes |= {"clients": options.clients, "queues": options.queues, "kinds": options.kinds, "late": options.late}
+        grid = requirements.grid(options.task_queues, options.queues, options.kinds, late=options.late)
+        stock = Stock(server, options.waiting + options.cycles, grid, files=options.cycles > 0)
+        with Crew(options.clients, Client, [*grid.queues.values()], options.kinds, server.url) as crew:
+            if options.cycles:
+                yield from _cycles(server, crew, stock, sizes, options.cycles)
+            elif options.snapshot:
+                yield from _beside_a_snapshot(server, crew, stock, sizes, options.rounds)
+            else:
+                yield from _against_bare(server, crew, stock, sizes, options.rounds)
 
-            def leg(method: str, table: str) -> Callable[[], Lap]:
-                def lap() -> Lap:
-                    stock.take(table, n)
-                    return watched(lambda: crew.do(method, n), server.cpu_s)
 
-                return lap
+def _over_http(server: Bench, options: Namespace, sizes: Line) -> Iterator[Line]:
+    grid = requirements.Grid({filling.grid(options.task_queues): filling.QUEUE}, late=False)
+    stock = Stock(server, options.waiting, grid, files=True)
+    n = _operations(options.waiting, http.CONNECTIONS)
+    take = partial(stock.take, "brokerage_job", n)
 
-            ours, reference = leg("ours", "brokerage_job"), leg("reference", "bare")
-            yield from compare("dispatch", "jobs/s", ours, reference, {**sizes, "clients": options.clients}, options.rounds)
+    def ready(crew: Crew) -> None:
+        take()
+        server.execute(http.FREE)
+        crew.tell("jobs_an_ask", options.jobs)
+
+    sizes = {**sizes, "jobs": options.jobs}
+    yield from http.measured("dispatch", server, stock.place.queue_id, sizes, "match", n, options.rounds, ready)
+
+
+def _operations(waiting: int, clients: int) -> int:
+    return max(clients, min(MOST_PER_ROUND, waiting * 2 // 5))
+
+
+def _against_bare(server: Bench, crew: Crew, stock: Stock, sizes: Line, rounds: int) -> Iterator[Line]:
+    n, latencies = _operations(stock.waiting, crew.size), Latencies(crew)
+
+    def leg(method: str, table: str) -> Callable[[], Lap]:
+        def lap() -> Lap:
+            stock.take(table, n)
+            done = watched(lambda: crew.do(method, n), server.cpu_s)
+            latencies.note(method)
+            return done
+
+        return lap
+
+    for line in compare("dispatch", "jobs/s", leg("ours", "brokerage_job"), leg("reference", "bare"), sizes, rounds):
+        yield {**line, "p50_p99_ms": latencies.told(), "in_vain": _in_vain(crew)} if "ratio" in line else line
+
+
+def _in_vain(crew: Crew) -> float:
+    """The part of all asks that found nothing."""
+    asks, vain = (sum(some) for some in zip(*crew.tell("vain", 0), strict=True))
+    return round(vain / max(asks, 1), 4)
+
+
+def _beside_a_snapshot(server: Bench, crew: Crew, stock: Stock, sizes: Line, rounds: int) -> Iterator[Line]:
+    """Ours: after 10,000 claims while a snapshot is held; the reference: just before it."""
+    claims = min(OLD_SNAPSHOT, stock.waiting // 4)
+    n = max(crew.size, claims // 5)
+    before: list[Lap] = []
+
+    def after() -> Lap:
+        stock.take("brokerage_job", claims + 2 * n)
+        before.append(watched(lambda: crew.do("ours", n), server.cpu_s))
+        with closing(server.connect()) as other, other.cursor() as cursor:
+            cursor.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            cursor.execute("SELECT count(*) FROM brokerage_taskqueue")
+            crew.do("ours", claims)
+            return watched(lambda: crew.do("ours", n), server.cpu_s)
+
+    sizes = {**sizes, "snapshot": True, "claims": claims}
+    yield from compare("dispatch", "jobs/s", after, lambda: before[-1], sizes, rounds)
+
+
+def _cycles(server: Bench, crew: Crew, stock: Stock, sizes: Line, cycles: int) -> Iterator[Line]:
+    """Ours: the last tenth of so many full cycles; the reference: the first tenth."""
+    server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file")
+    fresh = server.number(JOBS_SIZE)
+    crew.do("cycle", max(crew.size, cycles // 100))
+    tenths = []
+    for number in range(1, 11):
+        lap = watched(lambda: crew.do("cycle", max(crew.size, cycles * 99 // 1000)), server.cpu_s)
+        tenths.append(lap.per_s)
+        yield {"name": "dispatch", "tenth": number, "ours": round(lap.per_s, 1), "size": server.number(JOBS_SIZE) / fresh}
+    yield {
+        "name": "dispatch",
+        "ours": round(tenths[-1], 1),
+        "reference": round(tenths[0], 1),
+        "ratio": round(tenths[-1] / tenths[0], 3),
+        "unit": "cycles/s",
+        **sizes,
+        "cycles": cycles,
+        "size_ratio": round(server.number(JOBS_SIZE) / fresh, 3),
+        "fresh_mb": round(fresh / 1e6, 1),
+        "in_vain": _in_vain(crew),
+    }

@@ -14,6 +14,8 @@ from workqueues.states import OUTPUT_TYPES
 
 QUEUE = "BENCH"
 STORAGE = "BENCH_DISK"
+QUEUE_SIZES: dict[str, Any] = {"type": "unified", "maxrss": 8000, "maxtime": 86400, "maxwdir": 20000, "corecount": 8}
+"""Columns of a computing queue."""
 INPUTS = 1
 """Input files of a job."""
 
@@ -34,8 +36,7 @@ def grid(task_queues: int) -> int:
 
     site = Site.objects.create(name="BENCH_SITE")
     storage = StorageEndpoint.objects.create(name=STORAGE, site=site, path="/bench")
-    size = {"maxrss": 8000, "maxtime": 86400, "maxwdir": 20000, "corecount": 8}
-    queue = ComputingQueue.objects.create(name=QUEUE, site=site, type="unified", **size)
+    queue = ComputingQueue.objects.create(name=QUEUE, site=site, **QUEUE_SIZES)
     for access in ("read_lan", "write_lan"):
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
     TaskQueue.objects.bulk_create(
@@ -62,9 +63,11 @@ def task(queue_id: int, name: str = "bench") -> Place:
 
 JOBS = """
 INSERT INTO brokerage_job (id, task_id, status, priority, ready_priority, task_queue_id, computing_queue_id, attempt_nr)
-SELECT n, {task}, 'activated', p, -p, q.ids[1 + n % q.size], {queue}, 1
+SELECT n, {task}, 'activated', p, -p, q.ids[1 + n % q.size], nullif(q.queues[1 + n % q.size], 0), 1
 FROM generate_series({first}, {last}) AS n, LATERAL (SELECT 500 + (n::bigint * 7919 % 11)::int AS p) AS priority,
-    (SELECT array_agg(id ORDER BY id) AS ids, count(*) AS size FROM brokerage_taskqueue) AS q
+    (SELECT array_agg(id ORDER BY id) AS ids, array_agg(coalesce(computing_queue_id, 0) ORDER BY id) AS queues,
+        count(*) AS size
+     FROM brokerage_taskqueue) AS q
 """
 BIRTHS = """
 INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who)
@@ -118,13 +121,15 @@ FROM (SELECT dataset_id, count(*) AS n FROM workqueues_file WHERE id BETWEEN {fi
 """
 
 
-def waiting_jobs(bench: Bench, place: Place, first: int, last: int, *, files: bool) -> None:
-    """Insert activated jobs with these ids, round robin over the task queues; with `files` also what a pilot is told of them."""
-    statements = [JOBS, BIRTHS]
+def waiting_jobs(bench: Bench, place: Place, first: int, last: int, *, files: bool, specs: bool = False) -> None:
+    """Insert activated jobs with these ids, round robin over the task queues; with `files` also what a pilot is told of them,
+    with `specs` only the rows that are written when open jobs are placed.
+    """
+    statements = [JOBS, BIRTHS, *([SPECS] if specs and not files else [])]
     if files:
         statements += [SPECS, INPUT_FILES, INPUTS_PICKED, INPUTS_USED, INPUT_USES, OUTPUT_FILES, CATALOGUE_FILES, COUNTERS]
     values = {
-        "task": place.task_id, "queue": place.queue_id, "input": place.input_id, "output": place.output_ids[0],
+        "task": place.task_id, "input": place.input_id, "output": place.output_ids[0],
         "log": place.output_ids[1], "inputs": INPUTS, "files": INPUTS + 2, "storage": STORAGE, "first": first, "last": last,
     }  # fmt: skip
     bench.execute(*(statement.format(**values) for statement in statements))

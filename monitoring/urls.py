@@ -6,6 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -32,6 +33,8 @@ urlpatterns = [
     path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
     path("queues/<str:name>/", queue, name="page-queue"),
     path("jobs/<int:job_id>/", job, name="page-job"),
+    path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
+    path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),

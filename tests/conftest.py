@@ -49,6 +49,10 @@ hypothesis_settings.load_profile("usual")
 chromium_missing = pytest.StashKey[bool]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--pictures", metavar="FOLDER", help="where tests that draw what they saw write their SVG files")
+
+
 def pytest_collection_finish() -> None:
     """What is loaded until here lives to the end: to look through it again and again for garbage takes a tenth of the run."""
     gc.collect()

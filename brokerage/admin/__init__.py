@@ -7,6 +7,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     grid_feeds,
     grid_overrides,
     jobs,
+    queue_asks,
     retry_rules,
     site_limits,
     task_changes,

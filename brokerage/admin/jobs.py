@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.authentication import authenticate
@@ -26,11 +28,16 @@ from brokerage.models import (
     JobSpec,
     Pilot,
     PlacementRound,
+    RequirementPlace,
+    RequirementValue,
     TaskQueue,
 )
 from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
 from workqueues.models import Task
+
+MOST_VALUES = 500
+"""Values, and places, of a task queue that its page shows."""
 
 
 class OfJob(ReadOnlyAdmin):
@@ -208,13 +215,42 @@ class TaskQueueAdmin(ReadOnlyAdmin):
     """Sets of requirements under which jobs wait together."""
 
     list_display = (
-        "id", "computing_queue", "vo", "prod_source_label", "resource_type", "core_count", "ram_mb", "disk_mb", "walltime_s",
+        "id", "computing_queue", "vo", "prod_source_label", "gshare", "resource_type", "core_count", "ram_mb", "disk_mb",
+        "walltime_s", "owner", "owner_group", "used_at",
     )  # fmt: skip
     list_filter = ("computing_queue",)
     list_select_related = ("computing_queue",)
     number_fields = ("id",)
-    search_fields = ("=vo",)
-    search_help_text = "Number, or VO."
+    search_fields = ("=vo", "=owner", "=owner_group")
+    search_help_text = "Number, VO, owner or group."
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
+        """All columns, the values and places of the requirement set whole."""
+        return ["requires" if name == "requirement_set" else name for name in super().get_fields(request, obj)] + ["places"]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return (*super().get_readonly_fields(request, obj), "requires", "places")
+
+    @admin.display(description="requires of several values")
+    def requires(self, task_queue: TaskQueue) -> SafeString | str:
+        values: dict[str, list[str]] = defaultdict(list)
+        rows = RequirementValue.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by("attribute", "value")
+        for attribute, value in rows.values_list("attribute", "value")[:MOST_VALUES]:
+            values[attribute].append(value)
+        return format_html_join("; ", "{}: {}", ((name, ", ".join(some)) for name, some in values.items())) or "-"
+
+    @admin.display(description="computing queues to which its jobs may go")
+    def places(self, task_queue: TaskQueue) -> SafeString | str:
+        if task_queue.computing_queue_id is not None:
+            return row("brokerage_computingqueue", task_queue.computing_queue_id, task_queue.computing_queue)
+        places = RequirementPlace.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by(
+            "computing_queue__name"
+        )
+        named = places.values_list("computing_queue_id", "computing_queue__name", "storage")[:MOST_VALUES]
+        shown = (
+            (row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named
+        )
+        return format_html_join("; ", "{}, outputs to {}", shown) or "-"
 
 
 @admin.register(JobOpening)

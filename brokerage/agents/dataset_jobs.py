@@ -95,7 +95,8 @@ class GenerateRun:
         self.scouts = {task_id: standing.step.more for task_id, standing in standings_of(scouting).items()}
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
-        self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, self.throttle.units.percents_of_shares()))
+        percents, wanting = self.throttle.units.percents_of_shares(), {group.gshare for group in self.throttle.open}
+        self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, percents, wanting))
 
     def excess(self, task: Task) -> str:
         """Why no more input is brought for the owner of the task; empty where it is."""

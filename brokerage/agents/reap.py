@@ -1,11 +1,13 @@
 """Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start, or where far
 more wait than run. Leaves them failed or closed, their files ready.
 Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
-withdrawn outputs with their last copy, credentials that expired long ago now and then.
+withdrawn outputs with their last copy, and now and then task queues without jobs, counts of asks, and expired credentials.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain, groupby
 from math import inf
@@ -15,8 +17,10 @@ from broker_site.foundation.access.credentials import forget_expired
 from broker_site.foundation.agency.batches import in_words, is_of_others, one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.fast_rebrokerage import rebroker_fast
+from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.expiry import Leave, Limit, end_overdue, expire_leases
 from brokerage.ledger.job_openings import open_due
+from brokerage.ledger.last_asks import forget_old_asks
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.rebrokering import rebroker, rebroker_open
 from brokerage.ledger.transfers.lifetimes import remove_expired
@@ -35,21 +39,31 @@ DAY_S = 86400.0
 NO_QUEUE_LEFT = "none of the queues to which it was open can run it any more"
 
 
-class CredentialCleanup:
-    """Forgets credentials that expired long ago, once a period in each process that runs the agent."""
+@dataclass
+class Cleanup:
+    """Something that is done now and then: once a period, s, in each process that runs the agent."""
 
-    def __init__(self) -> None:
-        self._last: datetime | None = None
+    period_s: Callable[[], float]
+    clean: Callable[[], object]
+    _last: datetime | None = None
 
     def run(self, now: datetime) -> None:
-        """Forget, if a period has passed since this process did so."""
-        period = timedelta(seconds=gdpconfig.value("agents", "FORGET_PERIOD"))
-        if self._last is None or now - self._last >= period:
-            forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S)
+        """Do it, if a period has passed since this process did so."""
+        if self._last is None or now - self._last >= timedelta(seconds=self.period_s()):
+            self.clean()
             self._last = now
 
 
-CLEANUP = CredentialCleanup()
+def _empty_s() -> float:
+    return float(gdpconfig.value("dispatch", "EMPTY_TASK_QUEUE"))
+
+
+CREDENTIALS = Cleanup(
+    lambda: gdpconfig.value("agents", "FORGET_PERIOD"),
+    lambda: forget_expired(gdpconfig.value("agents", "KEEP_EXPIRED") / DAY_S),
+)
+ASKS = Cleanup(lambda: gdpconfig.value("agents", "FORGET_PERIOD"), forget_old_asks)
+TASK_QUEUES = Cleanup(lambda: _empty_s() / 5, lambda: remove_empty_task_queues(BATCH, _empty_s()))
 
 
 @agent("reap")
@@ -76,7 +90,9 @@ def reap(run: Run) -> int:
     ended += open_due(BATCH, run.who)
     remove_expired(BATCH, BATCH, run.who)
     forget_emptied(BATCH)
-    CLEANUP.run(run.now)
+    CREDENTIALS.run(run.now)
+    ASKS.run(run.now)
+    TASK_QUEUES.run(run.now)
     return ended
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -16,25 +17,27 @@ from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.gdpconfig.values import pick
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message_of
 from brokerage.api.waiting_asks import WaitingAsk, asked_again, may_wait
 from brokerage.ledger.handing_out import hand_out, handed_out_before
+from brokerage.ledger.last_asks import LAST_ASKS
 from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.ledger.site_room import SITE_ROOM
+from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.job_document import LeasedJob
-from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue
+from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
 from brokerage.queries.waiting import WAITING, AskedQueue
-from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, dispatch_policy_of
+from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, JobWindow
 from brokerage.rules.dispatch.groups import Credential, groups_of, served, sharing_groups
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
+from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Description, described
+from brokerage.rules.dispatch.resource import Described, Description
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -43,8 +46,11 @@ from brokerage.rules.facts.snapshot import CORE_POWER
 ASKS = Joint(hand_out, key=lambda ask: ask.pilot)
 MATCHING, FINISHING = Pace(), Pace()
 """A pilot whose job finished gets its ask back, as often as FINISHING allows: slots with very short jobs are kept busy."""
+DESCRIBED = Described()
 UNKNOWN_S = 2**31 - 1
 """CPU time of a resource of which nobody knows how much it has."""
+NOTHING, UNKNOWN = "X-Nothing", "X-Unknown-Fields"
+"""Headers of answers: why there is nothing, and fields of the ask that are not known."""
 TRIES = ((False, False), (True, False), (True, True))
 """How task queues are gone through: as they are known, read anew, and then without choosing among the oldest jobs."""
 
@@ -64,11 +70,13 @@ def match(request: HttpRequest) -> HttpResponse:
     if cores is not None and ask.request.cores > cores:
         _too_many_cores(ask.request.cores, cores)
     if cores is None or queue is None:
-        return nothing_now()
+        return nothing_now(reason="queue" if queue is None else "")
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
     match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
+    match.again = asked_again(request)
     if not queue.hands_out:
-        return match.in_vain(Nothing("queue", note=f"its status is {queue.status}"), 0.0)
+        note = "no storage that it writes to is there" if queue.storage_down else f"its status is {queue.status}"
+        return match.in_vain(Nothing("queue", note=note), 0.0)
     if match.turn.by_kind or (best := next(match.asks, None)) is None:
         return match.tell([])
     return jointly(request, Wish(ASKS, best, match.tell))
@@ -77,12 +85,16 @@ def match(request: HttpRequest) -> HttpResponse:
 class PilotMatch:
     """One ask of a pilot, from its resource to its jobs."""
 
+    again = False
+    """Whether it was held, and is asked anew."""
+
     def __init__(
         self, principal: Principal, pilot_id: UUID, queue: PilotQueue, ask: FullAsk, resource: Resource, most: HeldAtMost
     ) -> None:
         self.pilot_id, self.queue, self.ask, self.resource, self.most = pilot_id, queue, ask, resource, most
         self._credential = principal.credential or 0
         self._tried: WaitingQueue | None = None
+        self._began = time.perf_counter()
         self.turn = SiteTurn(queue.site, resource.grid_ces or ())
         self.asks = self._asks()
 
@@ -102,20 +114,50 @@ class PilotMatch:
 
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
-        request = self.ask.request
+        request, full = self.ask.request, None
         try:
-            jobs = jobs or next(filter(None, map(self._hand_out, self.asks)), [])
+            before = [] if jobs else handed_out_before(self.pilot_id, request.request)
+            if not jobs and not before:
+                full = self._full(1) if self._tried is not None else None
+                jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
         finally:
-            self.turn.over(len(jobs))
-        if jobs and self._tried is not None:
-            power = self.queue.core_power or CORE_POWER
-            WAITING.handed_out(self._tried, len(jobs) * max(self._tried.requirement.cores, 1) * power)
-        jobs = jobs or handed_out_before(self.pilot_id, request.request)
-        if not jobs:
+            self.got(len(jobs))
+        if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
-            return self.in_vain(self._why(), seconds)
+            return self.in_vain(full or self._why(), seconds)
+        self._note(jobs=[job.document["id"] for job in jobs])
         told = [_told(job, self._credential) for job in jobs]
-        return json_answer({"job": told[0]} if request.n is None else {"jobs": told})
+        return self._answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def _full(self, cores: int) -> Nothing | None:
+        """What to say where the pilot holds so much that it gets no job with so many cores."""
+        n, held = held_by(self.pilot_id)
+        if self.most.leases and n >= self.most.leases:
+            return Nothing("pilot_full", note=f"it holds {n} of at most {self.most.leases}")
+        if self.most.cores - held < cores:
+            return Nothing("pilot_full", note=f"its jobs have {held} of its {self.most.cores} cores")
+        return None
+
+    def _note(self, why: Nothing | None = None, jobs: Sequence[int] = ()) -> None:
+        """The ask has ended so. One that waits has ended in vain before, and is told again only if it gets jobs."""
+        if self.again and why is not None:
+            return
+        took_ms = (time.perf_counter() - self._began) * 1000
+        tried = self._tried if jobs else None
+        vo, task_queue = (tried.requirement.vo, tried.id) if tried else ("", 0)
+        ended = EndedAsk(time.time(), self.pilot_id, self.resource, jobs, why, vo, task_queue, self.ask.unknown, took_ms)
+        LAST_ASKS.note(self.queue.id, ended)
+
+    def _answer(self, told: dict[str, Any]) -> HttpResponse:
+        """With the fields of the ask that are not known."""
+        return with_unknown(json_answer(told | {"unknown": list(unknown)} if (unknown := self.ask.unknown) else told), unknown)
+
+    def got(self, n: int) -> None:
+        """The task queue asked last gave so many jobs: its unit has them, and its site the room back that they do not take."""
+        self.turn.over(n)
+        if n and self._tried is not None:
+            power = self.queue.core_power or CORE_POWER
+            WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
 
     def _hand_out(self, ask: Ask) -> list[LeasedJob]:
         """What an ask gets of the task queue that it is about."""
@@ -126,6 +168,8 @@ class PilotMatch:
         if self.turn.no_room:
             return Nothing("limits", limits=self.turn.limits(())[0])
         why = WAITING.why(self.queue.id, self.resource, hits=self.turn.hits, closely=self.ask.request.explain)
+        if why.reason == "taken" and self._tried is not None and (full := self._full(self._tried.requirement.cores)):
+            return full
         if why.reason != "limits":
             return why
         told, wait_s = self.turn.limits(why.limits)
@@ -136,9 +180,17 @@ class PilotMatch:
         request = self.ask.request
         again_s = seconds if request.last else seconds + gdpconfig.value("dispatch", "POLL")
         note_vain_ask(self.pilot_id, self.queue.id, self.resource, again_s, leaves=request.last)
-        answer = nothing_now(why if request.explain else None)
+        self._note(why)
+        answer = self._nothing(why)
         waits = WaitingAsk(self.queue.id, seconds, self._credential, partial(end_idling, [self.pilot_id]))
         return may_wait(answer, waits) if seconds else answer
+
+    def _nothing(self, why: Nothing) -> HttpResponse:
+        """The answer to an ask in vain: 204, or 200 with the reason where the pilot asked for it."""
+        if not self.ask.request.explain:
+            return with_unknown(nothing_now(reason=why.reason), self.ask.unknown)
+        told: dict[str, Any] = {"job": None} if self.ask.request.n is None else {"jobs": []}
+        return nothing_now(self._answer({**told, "nothing": why.document()}), why.reason)
 
 
 def _ask(match: PilotMatch, waiting: WaitingQueue, window: JobWindow, lease: float, n: int) -> Ask:
@@ -156,7 +208,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
     serves = served(credential_of(principal), said.owner, said.owner_group, groups)
     walltime = request.walltime_s or int(queue.maxtime)
-    return described(
+    return DESCRIBED.resource(
         Description(
             queue=queue.name,
             cpu_time_s=(walltime * request.cores or UNKNOWN_S) if said.cpu_time_s is None else said.cpu_time_s,
@@ -165,7 +217,7 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
             disk_mb=request.disk_mb,
             walltime_s=request.walltime_s,
             vo=principal.vo,
-            sites={queue.site},
+            sites=frozenset((queue.site,)),
             grid_ces=said.grid_ce,
             platforms=said.platform,
             pilot_types=said.pilot_type,
@@ -194,12 +246,6 @@ def credential_of(principal: Principal) -> Credential:
     return Credential(principal.private, principal.owner, principal.owner_group)
 
 
-def policy_of(queue: str, vo: str) -> DispatchPolicy | None:
-    """The dispatch policy for jobs of a VO at a queue, by the configuration."""
-    config = gdpconfig.component("dispatch", vo=vo)
-    return dispatch_policy_of(pick(config, "DISPATCH_POLICY_<queue>", queue=queue), config["DISPATCH_POLICY"])
-
-
 def ask_back(credential: int) -> None:
     """A job of the pilot with this credential finished: its ask does not count."""
     burst = gdpconfig.value("dispatch", "MATCH_BURST")
@@ -218,13 +264,22 @@ def _too_many_cores(wanted: int, most: int) -> NoReturn:
     raise Refused(422, BROKEN_RULES, told, [Problem("cores", "range", told)])
 
 
-def nothing_now(why: Nothing | None = None) -> HttpResponse:
-    """Nothing to hand out: 204, or 200 with the reason where the pilot asked for it. Whole seconds are all that Retry-After can
+def nothing_now(told: HttpResponse | None = None, reason: str = "") -> HttpResponse:
+    """Nothing to hand out: 204, or the answer that tells more; the reason is a header. Whole seconds are all that Retry-After can
     say; below one the pilot keeps the rest it was told.
     """
-    answer = HttpResponse(status=204) if why is None else json_answer({"job": None, "nothing": why.document()})
+    answer = told or HttpResponse(status=204)
+    if reason:
+        answer[NOTHING] = reason
     if (rest := round(gdpconfig.value("dispatch", "POLL"))) >= 1:
         answer["Retry-After"] = str(rest)
+    return answer
+
+
+def with_unknown(answer: HttpResponse, unknown: Sequence[str]) -> HttpResponse:
+    """The answer, with a header that names the fields of the ask that are not known."""
+    if unknown:
+        answer[UNKNOWN] = ", ".join(unknown).encode("ascii", "replace").decode()
     return answer
 
 

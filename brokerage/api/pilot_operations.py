@@ -107,11 +107,15 @@ class WhyNothing(TypedDict):
 
 
 class Matched(TypedDict, total=False):
-    """What an ask got: a job, or several where it asked for `n`; or, where it wants to know, why it got none."""
+    """What an ask got: a job, or several where it asked for `n`; or, where it wants to know, why it got none.
+
+    `unknown`: fields of the ask that are not known here.
+    """
 
     job: LeasedJobDocument | None
     jobs: list[LeasedJobDocument]
     nothing: WhyNothing
+    unknown: list[str]
 
 
 class Prolonged(TypedDict):
@@ -148,11 +152,14 @@ class Outcomes(TypedDict):
     outcomes: list[Outcome]
 
 
+NOTHING = (
+    "Nothing; Retry-After says when to ask again, X-Nothing the reason in a word, X-Unknown-Fields what is not known of the ask."
+)
 REGISTER = tells("A pilot begins.", Registration, answers={201: ("The pilot's token.", Registered)})
 MATCH = tells(
     "A pilot asks for a job.",
     *(JobRequest, ResourceAttributes),
-    answers={200: ("What it got.", Matched), 204: ("Nothing; Retry-After says when to ask again.", None)},
+    answers={200: ("What it got.", Matched), 204: (NOTHING, None)},
 )
 SETTLED = tells("What became of jobs that an earlier pilot left.", PastLeases, answers={200: ("Their outcomes.", Outcomes)})
 REPORTS = tells("Heartbeats and reports of several jobs.", Reports, answers={200: ("An entry for each.", ToldOfJobs)})

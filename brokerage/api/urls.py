@@ -9,6 +9,7 @@ from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
 from brokerage.api.jobs import JobsView, TaskJobsView
+from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
@@ -50,7 +51,9 @@ urlpatterns = [
     path("jobs/<int:job_id>/kill/", job_commands.KillJob.as_view(), name="job-kill"),
     path("jobs/<int:job_id>/retry/", job_commands.RetryJob.as_view(), name="job-retry"),
     path("tasks/<int:task_id>/kill-jobs/", job_commands.KillJobsOfTask.as_view(), name="task-kill-jobs"),
+    path("jobs/<int:job_id>/waiting/", JobStandingView.as_view({"get": "retrieve"}), name="job-waiting"),
     path("jobs/<int:job_id>/rebroker/", RebrokerJob.as_view(), name="job-rebroker"),
+    path("queues/<str:name>/asks/", QueueAsksView.as_view({"get": "retrieve"}), name="queue-asks"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
     path("transfers/", Transfers.as_view({"get": "list"}), name="transfer-list"),

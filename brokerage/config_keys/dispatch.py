@@ -43,6 +43,8 @@ BINDING_<activity> | enum early late late_after | unset | | row X4
     The same for the tasks of an activity: production, analysis or generic.
 BINDING_AFTER | duration | 30min | 1s..30d | decision H7
     With late_after: how long jobs wait at their queue before the others may have them, where the task does not say.
+EMPTY_TASK_QUEUE | duration | 5min | 1s..7d | facts on matching a8
+    A task queue in which no job has waited for so long is removed, unless a job that has not ended was there.
 """,
     {"SHARES_CORRECTION": {"check": slice_faults}},
 )

@@ -11,11 +11,12 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from brokerage.models import RequirementPlace, RequirementValue, TaskQueue
+from brokerage.queries.task_requirements import requirement_of
 from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
 from brokerage.rules.dispatch.policies import Panda
 from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.task_queue_key import digest
-from brokerage.rules.dispatch.task_requirement import TaskRequirement, task_requirement
+from brokerage.rules.dispatch.task_requirement import TaskRequirement
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
@@ -53,7 +54,7 @@ SAME_BUT_SHARE = " AND ".join(
 """That the task queue n is q with another share, as SQL."""
 
 _FIND = f"""
-SELECT {", ".join(TaskQueueKey._fields)}, id FROM brokerage_taskqueue
+SELECT {", ".join(TaskQueueKey._fields)}, id, used_at < now() - interval '30 s' FROM brokerage_taskqueue
 WHERE vo = %(vo)s AND owner = %(owner)s AND gshare = %(gshare)s AND (
     computing_queue_id = ANY (%(queues)s) OR computing_queue_id IS NULL AND requirement_set_id = ANY (%(sets)s))
 """
@@ -64,6 +65,7 @@ UPDATE brokerage_taskqueue SET used_at = now() WHERE id IN (
 """
 
 
+REMOVED = "a task queue was removed, as no job had waited there for long"
 Places = Mapping[int, tuple[str, str]]
 """Where open jobs may go: id of a computing queue -> its name, and the storage endpoint for their outputs there."""
 NO_PLACES: Places = MappingProxyType({})
@@ -74,7 +76,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
     there are.
     """
     wanted = set(asks)
-    requirement, set_id = _of_task(task), None
+    requirement, set_id = requirement_of(task), None
     if requirement.sets:
         set_id = requirement_set(requirement.sets)
     keys = {(queue_id, slot): _key(task, requirement, queue_id, slot, set_id) for queue_id, slot in wanted}
@@ -84,7 +86,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
 
 def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[Slot, int]:
     """The same of jobs that may go to several computing queues."""
-    requirement = _of_task(task)
+    requirement = requirement_of(task)
     set_id = requirement_set(requirement.sets, places)
     keys = {slot: _key(task, requirement, None, slot, set_id) for slot in set(slots)}
     ids = _made(keys.values())
@@ -120,12 +122,8 @@ def keep(ids: Collection[int]) -> None:
     with connection.cursor() as cursor:
         cursor.execute(_KEEP, [list(ids)])
         if cursor.rowcount < len(set(ids)):
-            raise Stale("a task queue was removed, as no job had waited there for long")
+            raise Stale(REMOVED)
         cursor.execute(_USED, [list(ids)])
-
-
-def _of_task(task: Task) -> TaskRequirement:
-    return task_requirement(task.user_name, task.working_group, task.architecture, task.params.task_params)
 
 
 def _key(task: Task, requirement: TaskRequirement, queue_id: int | None, slot: Slot, set_id: int | None) -> TaskQueueKey:
@@ -158,6 +156,8 @@ def _made(keys: Iterable[TaskQueueKey]) -> dict[TaskQueueKey, int]:
     if missing := [key for key in wanted if key not in known]:
         TaskQueue.objects.bulk_create([TaskQueue(**key._asdict()) for key in missing], ignore_conflicts=True)
         known = _find(wanted)
+        if len(known) < len(wanted):
+            raise Stale(REMOVED)
     return known
 
 
@@ -172,5 +172,8 @@ def _find(wanted: Collection[TaskQueueKey]) -> dict[TaskQueueKey, int]:
     }
     with connection.cursor() as cursor:
         cursor.execute(_FIND, values)
-        found = {TaskQueueKey(*columns): id_ for *columns, id_ in cursor.fetchall()}
-    return {key: found[key] for key in wanted if key in found}
+        found = {TaskQueueKey(*columns): (id_, is_old) for *columns, id_, is_old in cursor.fetchall()}
+        known = {key: found[key] for key in wanted if key in found}
+        if old := [id_ for id_, is_old in known.values() if is_old]:
+            cursor.execute(_USED, [old])  # so that they are still there when the jobs are made
+    return {key: id_ for key, (id_, _) in known.items()}

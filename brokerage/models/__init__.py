@@ -18,6 +18,7 @@ from brokerage.models.grid_facts import DeclaredSlots, Link, Measured, Software
 from brokerage.models.grid_feeds import Feed
 from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
+from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
@@ -25,6 +26,7 @@ from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
+    "AskHour",
     "ComputingQueue",
     "Decision",
     "DeclaredSlots",
@@ -51,6 +53,7 @@ __all__ = [
     "Pilot",
     "PilotCE",
     "PlacementRound",
+    "QueueAsk",
     "QueueStorage",
     "ReplicaChange",
     "RequirementPlace",

@@ -68,6 +68,7 @@ class Pilot:
         self.token = ""
         self.token_until = 0.0
         self.last_ask: Ask | None = None
+        self.nothing = ""
         self.poll_s = 1.0
         self.long_poll_s = 0.0
         self.born = now()
@@ -103,6 +104,7 @@ class Pilot:
         if answer is None:
             return self._patience() > 0
         if answer.status == 200:
+            self.nothing = ""
             self._take(answer)
             self.busy_at = now()
             return not (self.offer.once or self.keeper.unkillable)
@@ -111,11 +113,18 @@ class Pilot:
             self.token_until = 0.0
         elif answer.status != 204:
             self.log.say(f"match answered with status {answer.status}: {answer.body.get('detail', '')}")
+        self._say_why_nothing(answer.nothing)
         rest = self.poll_s if answer.retry_after is None else answer.retry_after
         if answer.status not in (204, 401, 403):
             rest = max(rest, 1.0)
         self.wake.sleep(min(rest * random.uniform(0.9, 1.1), max(0.0, self._patience())))  # noqa: S311 - jitter, no secret
         return self._patience() > 0
+
+    def _say_why_nothing(self, reason: str) -> None:
+        """Once for each reason in a row: a pilot asks every few seconds."""
+        if reason and reason != self.nothing:
+            self.log.say(f"no job: {reason.replace('_', ' ')}")
+        self.nothing = reason or self.nothing
 
     def _patience(self) -> float:
         """Seconds until an idle pilot leaves."""

@@ -31,11 +31,15 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """Status, JSON object of the body (empty when there is none) and Retry-After in seconds, exact where the server says it."""
+    """Status, JSON object of the body (empty when there is none) and Retry-After in seconds, exact where the server says it.
+
+    `nothing`: why an ask got nothing, in a word, where the server says it.
+    """
 
     status: int
     body: dict[str, Any] = field(default_factory=dict)
     retry_after: float | None = None
+    nothing: str = ""
 
 
 class Server:
@@ -144,7 +148,7 @@ class Server:
             self.close()
         exact = _seconds(response.headers.get("Retry-After-Ms"))
         retry_after = _seconds(response.headers.get("Retry-After")) if exact is None else exact / 1000
-        return Answer(response.status, _object(response, content), retry_after)
+        return Answer(response.status, _object(response, content), retry_after, response.headers.get("X-Nothing", "")[:40])
 
     def _connect(self, seconds: float) -> http.client.HTTPConnection:
         if self._connection is None:

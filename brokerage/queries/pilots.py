@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q
 
 from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.sql.prepared import Prepared
 from brokerage.models import ComputingQueue, Job, Pilot, QueueStorage, StorageEndpoint
 from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
@@ -102,6 +103,16 @@ class PilotCores:
 
 
 PILOT_CORES = PilotCores()
+
+_HELD = Prepared(
+    "held_by_pilot", "uuid", "SELECT count(*), coalesce(sum(core_count), 0) FROM brokerage_job WHERE lease_holder = $1"
+)
+
+
+def held_by(pilot_id: UUID) -> tuple[int, int]:
+    """How many jobs a pilot holds, and with how many cores."""
+    ((n, cores),) = _HELD.run(str(pilot_id))
+    return int(n), int(cores)
 
 
 def local_storages(queue_id: int) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 
 from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.waiting_list import Unit
@@ -39,9 +39,9 @@ class TaskQueueFacts(NamedTuple):
         return self.places if self.queue_id is None else (self.queue_id,)
 
 
-def task_queue_facts(ids: Collection[int]) -> dict[int, TaskQueueFacts]:
+def task_queue_facts(ids: Collection[int], using: str = DEFAULT_DB_ALIAS) -> dict[int, TaskQueueFacts]:
     """Those of these task queues that are there; one statement."""
-    with connection.cursor() as cursor:
+    with connections[using].cursor() as cursor:
         cursor.execute(_FACTS, [list(ids)])
         return {id_: _of_row(*columns) for id_, *columns in cursor.fetchall()}
 

@@ -19,7 +19,7 @@ from django.db import connection
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
-from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
 from workqueues.rules.shares.serving import ServingOrder
@@ -33,12 +33,14 @@ AT_MOST = 20
 """What took so long to read is kept for so many times as long."""
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
-_FIRST = """
+MOST_GONE = 1000
+"""Task queues without waiting jobs of which a queue still knows whom they suit, beside as many as wait."""
+FIRST_JOB_OF = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
     ORDER BY j.ready_priority, j.id LIMIT 1) best
 """
-ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {_FIRST}"
+ALL = f"SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM brokerage_taskqueue t {FIRST_JOB_OF}"
 AT_QUEUE = f"""
 SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT id, priority FROM brokerage_taskqueue WHERE computing_queue_id = %(queue)s
@@ -46,7 +48,7 @@ SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
     SELECT q.id, q.priority FROM brokerage_requirementplace p
         JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
     WHERE p.computing_queue_id = %(queue)s AND q.computing_queue_id IS NULL
-) t {_FIRST}
+) t {FIRST_JOB_OF}
 """
 PRIORITIES = """
 SELECT -ready_priority, count(*) FROM (
@@ -60,12 +62,10 @@ MOST_COUNTED = 5000
 """Jobs of a task queue whose user priorities are counted, those with the highest first."""
 
 
-class _First(NamedTuple):
-    """The first waiting job of a task queue."""
-
-    ready_priority: int
-    job_id: int
-    weight: float
+_First = tuple[int, int, int, float]
+"""A task queue with its first waiting job: id, ready priority, id of the job, weight. Plain tuples of numbers, since there are
+thousands at each reading, and the collector of garbage looks at all others again and again.
+"""
 
 
 class AskedQueue(NamedTuple):
@@ -80,6 +80,7 @@ class AskedQueue(NamedTuple):
 class _KeptList:
     at: float
     waiting: WaitingList
+    rows_by_id: Mapping[int, WaitingQueue]
 
 
 class ServingSince:
@@ -115,8 +116,10 @@ class WaitingWork:
     _first: dict[int, _First] = field(default_factory=dict)
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
+    _verdicts: dict[int, Verdicts] = field(default_factory=dict)
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
+    _read_at: float = 0.0
     _dice: Random = field(default_factory=Random)
     _lock: RLock = field(default_factory=RLock)
 
@@ -148,10 +151,12 @@ class WaitingWork:
             elif time.monotonic() >= self._until:
                 self._read_all()
             kept = self._lists.get(queue_id)
-            if kept is None:
-                ids = self._at_queue.get(queue_id, ())
-                kept = self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, ids, self._first))
-            return kept.waiting
+            if kept is not None and kept.at >= self._read_at:
+                return kept.waiting
+            began = time.monotonic()
+            waiting = self._list(queue_id, self._at_queue.get(queue_id, ()), self._first)
+            self._until += AT_MOST * (time.monotonic() - began)
+            return waiting
 
     def handed_out(self, waiting: WaitingQueue, hs06: float) -> None:
         """A job of the task queue went to a pilot: its unit has so much more."""
@@ -168,7 +173,7 @@ class WaitingWork:
         """Read anew at the next use."""
         with self._lock:
             self._until, self._serving = 0.0, ServingSince()
-            for kept in (self._facts, self._first, self._at_queue, self._lists):
+            for kept in (self._facts, self._first, self._at_queue, self._lists, self._verdicts):
                 kept.clear()
 
     def _place(self, unit: Unit) -> float:
@@ -178,7 +183,7 @@ class WaitingWork:
         began = time.monotonic()
         with connection.cursor() as cursor:
             cursor.execute(ALL)
-            self._first = {id_: _First(*first) for id_, *first in cursor.fetchall()}
+            self._first = {first[0]: first for first in cursor.fetchall()}
         self._learn(self._first)
         if len(self._facts) > 2 * len(self._first) + MOST_KEPT:
             self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
@@ -187,18 +192,17 @@ class WaitingWork:
             for queue in self._facts[id_].queues if id_ in self._facts else ():
                 at_queue[queue].append(id_)
         self._at_queue = at_queue
-        self._lists.clear()
         self._serving.read()
-        now = time.monotonic()
+        self._read_at = now = time.monotonic()
         self._until = now + max(FRESH_S, AT_MOST * (now - began))
 
     def _read_queue(self, queue_id: int) -> None:
         with connection.cursor() as cursor:
             cursor.execute(AT_QUEUE, {"queue": queue_id})
-            first = {id_: _First(*columns) for id_, *columns in cursor.fetchall()}
+            first = {first[0]: first for first in cursor.fetchall()}
         self._learn(first)
         self._serving.read()
-        self._lists[queue_id] = _KeptList(time.monotonic(), self._list(queue_id, first, first))
+        self._list(queue_id, first, first)
 
     def _learn(self, ids: Collection[int]) -> None:
         """Read the facts of task queues that are not known yet."""
@@ -206,14 +210,25 @@ class WaitingWork:
             self._facts.update(task_queue_facts(new))
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
-        known = ((id_, self._facts[id_], first[id_]) for id_ in ids if id_ in self._facts)
-        return WaitingList(
-            WaitingQueue(
-                id_, facts.requirement, -best.ready_priority, best.job_id, facts.unit, facts.label, best.weight,
-                facts.queue_id is None, facts.places.get(queue_id, ""),
-            )
-            for id_, facts, best in known
-        )  # fmt: skip
+        """The list, made of what is unchanged since the last one and of what is new."""
+        before = kept.rows_by_id if (kept := self._lists.get(queue_id)) else {}
+        rows: dict[int, WaitingQueue] = {}
+        for id_ in ids:
+            _, ready, job_id, weight = first[id_]
+            row = before.get(id_)
+            if row is None or (row.job_id, row.priority, row.weight) != (job_id, -ready, weight):
+                if (facts := self._facts.get(id_)) is None:
+                    continue
+                row = WaitingQueue(
+                    id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight,
+                    facts.queue_id is None, facts.places.get(queue_id, ""),
+                )  # fmt: skip
+            rows[id_] = row
+        verdicts = self._verdicts.get(queue_id)
+        if verdicts is None or len(verdicts) > 2 * len(rows) + MOST_GONE:
+            verdicts = self._verdicts[queue_id] = Verdicts()
+        kept = self._lists[queue_id] = _KeptList(time.monotonic(), WaitingList(rows.values(), verdicts), rows)
+        return kept.waiting
 
 
 WAITING = WaitingWork()

@@ -52,16 +52,16 @@ GROUP BY t.status
 
 _JOBS_LIVE = """
 SELECT status, count(*) FROM (
-    SELECT j.status FROM brokerage_job j JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
-    WHERE j.ended_at IS NULL AND (%(everything)s OR q.vo = ANY(%(vos)s)) LIMIT %(most)s
+    SELECT j.status FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
+    WHERE j.ended_at IS NULL AND (%(everything)s OR t.vo = ANY(%(vos)s)) LIMIT %(most)s
 ) AS bounded GROUP BY status
 """
 
 _JOBS_ENDED = """
 WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM brokerage_job)
 SELECT j.status, count(*), count(*) FILTER (WHERE j.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
-FROM brokerage_job j JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
-WHERE j.id > (SELECT id FROM newest) - %(recent)s AND j.ended_at IS NOT NULL AND (%(everything)s OR q.vo = ANY(%(vos)s))
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
+WHERE j.id > (SELECT id FROM newest) - %(recent)s AND j.ended_at IS NOT NULL AND (%(everything)s OR t.vo = ANY(%(vos)s))
 GROUP BY j.status
 """
 

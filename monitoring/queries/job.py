@@ -66,10 +66,10 @@ SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
     """The job with its specification and result, and who submitted its task, if there is one in the scope."""
-    related = ("spec", "result", "computing_queue", "task_queue")
+    related = ("spec", "result", "computing_queue")
     submitter = Task.objects.filter(id=OuterRef("task_id")).values("submitted_by")
     jobs = Job.objects.using(alias()).select_related(*related).annotate(submitted_by=Subquery(submitter))
-    return jobs.filter(scope.q("task_queue__vo"), id=job_id).first()
+    return jobs.filter(scope.q("spec__vo"), id=job_id).first()
 
 
 def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:

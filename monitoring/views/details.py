@@ -8,6 +8,7 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
 from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.command_lines import command_line
+from brokerage.queries.job_standing import job_standing
 from brokerage.queries.jobs import inputs_of_job, open_to
 from brokerage.queries.task_status import task_status
 from brokerage.queries.why_empty import MOST, why_empty_of
@@ -24,6 +25,7 @@ from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables import keyset
 from monitoring.tables.selection import read
+from monitoring.views.asks import visible_asks
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 from workqueues.models import Task
@@ -145,6 +147,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "open_to": open_to(job_id, using=alias()),
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
+        "standing": job_standing(row, alias()),
         "pilot": pilot_of(row),
         "tries": tries,
         "came_from": [each for each in tries if each.anew and each.id in before],
@@ -168,6 +171,7 @@ def queue(request: HttpRequest, name: str) -> HttpResponseBase:
         "idle": next(iter(idle_rows(scope_of(request), row)), None),
         "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
         "most": MOST,
+        "asks": visible_asks(request, row),
         "links": links_of_site(row.site_id),
         "limits": site_limits(row.site_id),
         "may_look": may(authenticate(request), "queue:look"),

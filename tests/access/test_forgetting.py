@@ -9,7 +9,7 @@ from broker_site.foundation.access.credentials import issue_user_token
 from broker_site.foundation.access.models import Credential, User
 from broker_site.foundation.agency.run import new_run
 from broker_site.foundation.kernel import clock
-from brokerage.agents.reap import CredentialCleanup, reap
+from brokerage.agents.reap import CREDENTIALS, Cleanup, reap
 
 
 def test_reap_forgets_what_expired_long_ago_and_keeps_the_rest(alice: User) -> None:
@@ -22,7 +22,7 @@ def test_reap_forgets_what_expired_long_ago_and_keeps_the_rest(alice: User) -> N
 
 def test_it_does_so_once_a_period_and_keeps_them_as_long_as_is_configured(alice: User) -> None:
     gdpconfig.set_override("agents", "KEEP_EXPIRED", "1d", who="test", why="shorter")
-    cleanup, later = CredentialCleanup(), clock.now() + timedelta(days=2)
+    cleanup, later = Cleanup(CREDENTIALS.period_s, CREDENTIALS.clean), clock.now() + timedelta(days=2)
     cleanup.run(later)
     issue_user_token(alice, seconds=60)
     with clock.frozen(later):

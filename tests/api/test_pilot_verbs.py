@@ -22,6 +22,7 @@ from brokerage.api.matching import FINISHING, MATCHING
 from brokerage.api.pilots import ASKING_FOR_OUTCOMES, REGISTERING
 from brokerage.api.reports import REPORTING
 from brokerage.ledger.expiry import expire_leases
+from brokerage.ledger.last_asks import LAST_ASKS
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot, StorageEndpoint
 from brokerage.queries.pilots import PILOT_CORES, QUEUES
 from brokerage.queries.waiting import WAITING
@@ -56,6 +57,7 @@ class Wire:
 
 @pytest.fixture
 def wire() -> Wire:
+    LAST_ASKS.forget()
     for verb in (REGISTERING, MATCHING, REPORTING, FINISHING, ASKING_FOR_OUTCOMES):
         verb.forget()
     return Wire()

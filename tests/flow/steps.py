@@ -12,12 +12,12 @@ from django.db.models import F
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from brokerage.api.matching import policy_of
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
+from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource

@@ -33,6 +33,7 @@ PLANTED: dict[str, str] = {
     "final_task_without_live_jobs": change(
         TASK, "ended_at = now()", "id IN (SELECT task_id FROM brokerage_job WHERE ended_at IS NULL)"
     ),
+    "live_job_has_its_task_queue": change(JOB, "task_queue_id = 999999", "ended_at IS NULL"),
     "job_held_back": change(TASK, "status = 'paused'", "id IN (SELECT task_id FROM brokerage_job WHERE status = 'activated')"),
     "final_task_datasets_closed": change(DATASET, "status = 'running'", f"type = 'output' AND {OF_DONE}"),
     "ended_task_inputs_settled": change(FILE, "status = 'ready'", f"{INPUTS} AND {OF_DONE}"),

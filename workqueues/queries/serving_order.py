@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from workqueues.rules.shares.serving import ServingOrder, UnitTree
 from workqueues.rules.shares.tree import Node
@@ -33,9 +33,9 @@ def counted_at() -> tuple[float, float]:
         return at or 0.0, age_s or 0.0
 
 
-def serving_order() -> ServingOrder:
+def serving_order(using: str = DEFAULT_DB_ALIAS) -> ServingOrder:
     """Where all units stand; two statements over small tables."""
-    with connection.cursor() as cursor:
+    with connections[using].cursor() as cursor:
         cursor.execute(_SHARES)
         shares = _trees((*row, True) for row in cursor.fetchall())
         cursor.execute(_QUEUES)

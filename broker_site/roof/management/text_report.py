@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from brokerage.models import Decision
+from brokerage.queries.last_asks import AsksAtQueue
 from brokerage.rules.explain.explanation import ChosenCandidate, Explanation, SkippedCandidate, Step
 from brokerage.rules.explain.remedies import Remedy
 from brokerage.rules.explain.what_if import WhatIf
@@ -90,6 +91,22 @@ def empty(answer: WhyEmpty) -> Iterator[str]:
         tasks = f"  tasks {', '.join(str(task) for task, _ in tally.examples)}" if tally.examples else ""
         yield f"    {tally.criterion:{width}}  {tally.first:>6} {tally.failed:>6} {tally.alone:>6}  {tally.kind}{tasks}"
     yield "  first: skipped it first; failed: would have skipped it too; alone: nothing else did"
+
+
+def last_asks(answer: AsksAtQueue) -> Iterator[str]:
+    """The lines on what pilots that asked at a queue got."""
+    yield f"Queue {answer.queue}: what the last asks of pilots got"
+    if not answer.counts and not answer.asks:
+        yield "  no pilot has asked lately"
+    if answer.counts:
+        width = max(len(count.outcome) for count in answer.counts)
+        yield f"    {'':{width}}  {'10 min':>8} {'hour':>8} {'day':>8}"
+        for count in answer.counts:
+            yield f"    {count.outcome:{width}}  {count.ten_minutes:>8} {count.hour:>8} {count.day:>8}  {count.text}"
+    for ask in answer.asks:
+        got = f"jobs {', '.join(map(str, ask.jobs))}" if ask.jobs else ask.text
+        unknown = f"; not known of it: {', '.join(ask.unknown)}" if ask.unknown else ""
+        yield f"  {ask.at:%Y-%m-%d %H:%M:%S} pilot {ask.pilot_id}, {ask.took_ms:.1f} ms, {ask.offer}: {got}{unknown}"
 
 
 def _jobs(explanation: Explanation | None) -> Iterator[str]:

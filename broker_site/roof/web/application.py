@@ -19,7 +19,7 @@ from functools import partial
 from typing import IO, Any, Protocol
 
 from django.conf import settings
-from django.db import Error
+from django.db import Error, close_old_connections
 from django.http import HttpResponse, StreamingHttpResponse
 from granian.rsgi import ProtocolClosed
 
@@ -34,6 +34,7 @@ from broker_site.roof.web.lane import Lane, Overloaded
 from broker_site.roof.web.lanes import Lanes, lanes
 from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
 from brokerage.api.waiting_asks import AGAIN, WaitingAsk, waiting_ask
+from brokerage.ledger.last_asks import LAST_ASKS
 
 STEP_S, STEP_BYTES = 0.25, 1_000_000
 """A long answer is made in steps of about this size; after each one its thread serves others."""
@@ -124,10 +125,12 @@ class Application:
         self.held = HeldAsks(most_held(settings.WEB_CONNECTIONS))
         self._told: dict[str, float] = {}
         self._watch: asyncio.Task[None] | None = None
+        self._writer: asyncio.Task[None] | None = None
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Granian's call before the first request."""
         sys.setswitchinterval(SWITCH_S)
+        LAST_ASKS.by_server = True
         self._watch = loop.create_task(self._cut())
         self.held.listen(loop)
         loop.call_soon(_close_before_the_end, self.held, loop)  # granian's own handlers stand once the loop runs
@@ -269,6 +272,13 @@ class Application:
                 if n := lane.cut_overdue():
                     words = f"{n} database connections of {lane.name} cut: a request took longer than {lane.patience_s:g} s"
                     self._say(f"cut {lane.name}", words)
+            if LAST_ASKS.is_due():
+                self._writer = asyncio.create_task(self._write_asks())
+
+    async def _write_asks(self) -> None:
+        """Write what the last asks got, where no pilot waits for it."""
+        with suppress(Overloaded, Error):
+            await self.lanes.submissions.run(_write_last_asks)
 
     def _say(self, cause: str, words: str) -> None:
         """A line in the log, once a minute for each cause."""
@@ -276,6 +286,11 @@ class Application:
         if now >= self._told.get(cause, 0.0):
             self._told[cause] = now + CALM_S
             logger.warning(words)
+
+
+def _write_last_asks() -> None:
+    close_old_connections()
+    LAST_ASKS.write()
 
 
 def _sent(made: DjangoAnswer, answer: Answer, small: bool) -> DjangoAnswer | None:

@@ -95,6 +95,14 @@ INVARIANTS = (
         """,
     ),
     Invariant(
+        "live_job_has_its_task_queue",
+        "The task queue of a job that has not ended exists.",
+        """
+        SELECT 'job ' || j.id || ' is ' || j.status || ', its task queue ' || j.task_queue_id || ' is gone'
+        FROM brokerage_job j LEFT JOIN brokerage_taskqueue t ON t.id = j.task_queue_id WHERE j.ended_at IS NULL AND t.id IS NULL
+        """,
+    ),
+    Invariant(
         "inputs_follow_their_job",
         "The inputs of a job are live while it lives, used when it finished, else returned.",
         """

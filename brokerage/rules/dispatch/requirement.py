@@ -156,6 +156,22 @@ CONDITIONS: Mapping[str, Callable[[Requirement, Resource], bool]] = {
 }
 """What must hold for a resource to suit a requirement, by attribute, in the order in which a misfit is told."""
 
+_READS = {"queue": ("queue", "queues"), "owner": ("owner", "owner_group"), "required_tags": ("tags",)}
+
+
+def _read_by(name: str) -> tuple[str, ...]:
+    """The attributes of a requirement that a condition reads."""
+    return _READS.get(name, (name.removeprefix("banned_").removesuffix(_PILOT_BANS) if name.endswith(_PILOT_BANS) else name,))
+
+
+_PILOT_BANS = "_of_pilot"
+Conditions = tuple[Callable[[Requirement, Resource], bool], ...]
+BY_ATTRIBUTES: Mapping[tuple[str, ...], Conditions] = {
+    read: tuple(condition for name, condition in CONDITIONS.items() if _read_by(name) == read)
+    for read in dict.fromkeys(_read_by(name) for name in CONDITIONS if name not in AMOUNTS)
+}
+"""The conditions other than amounts, by the attributes of a requirement that they read: equal ones have equal verdicts."""
+
 TEXT_CONDITIONS = tuple(condition for name, condition in CONDITIONS.items() if name not in AMOUNTS)
 
 
@@ -212,9 +228,6 @@ def closest(needs: Iterable[Requirement], has: Resource) -> tuple[Requirement, l
     """The requirement that the resource misses by least: fewest attributes, the first of those; None where there is none."""
     told = ((need, misfits(need, has)) for need in needs)
     return min(told, key=lambda each: len(each[1]), default=None)
-
-
-_PILOT_BANS = "_of_pilot"
 
 
 def _misfit(name: str, need: Requirement, has: Resource) -> Misfit:

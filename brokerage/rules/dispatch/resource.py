@@ -8,7 +8,8 @@ Source: seed 002; facts on matching a3, a4; decision H1.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
@@ -16,6 +17,8 @@ from brokerage.rules.dispatch.requirement import NONE, Resource
 NO_TIME = -1
 """CPU time of a resource that has none left: 0 would mean that nobody knows."""
 
+PROCESSORS = "Processors"
+"""How a tag ends that tells how many a resource has."""
 MOST_PROCESSORS = 1024
 """Processors that are told as tags, one for each number up to theirs."""
 
@@ -145,9 +148,35 @@ def described(pilot: Description) -> Resource:
     )
 
 
+MOST_KEPT = 1000
+_OFFERED = ("cores", "memory_mb", "disk_mb", "walltime_s", "cpu_time_s")
+_KIND = attrgetter(*(field.name for field in fields(Description) if field.name not in _OFFERED))
+_AMOUNTS = attrgetter(*_OFFERED)
+
+
+class Described:
+    """The resources of descriptions, each kind settled once: pilots say the same all day but for what is left of their slots."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[Any, ...], Resource] = {}
+
+    def resource(self, pilot: Description) -> Resource:
+        """As `described`. The sets of a description are frozen ones here."""
+        kind = _KIND(pilot)
+        known = self._kinds.get(kind)
+        if known is None or pilot.cpu_time_s is None or pilot.cpu_time_s < 0:
+            known = described(pilot)
+            if len(self._kinds) >= MOST_KEPT:
+                self._kinds.clear()
+            self._kinds[kind] = known
+            return known
+        cores, memory, disk, walltime, cpu_time = _AMOUNTS(pilot)
+        return known._replace(cores=cores, memory_mb=memory, disk_mb=disk, walltime_s=walltime, cpu_time_s=cpu_time or NO_TIME)
+
+
 def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[str]:
     """Tags that tell how many processors a resource has: one for each number up to it, as a job asks for one of them."""
-    tags = {f"{n}Processors" for n in range(1, min(processors, MOST_PROCESSORS) + 1)}
+    tags = {f"{n}{PROCESSORS}" for n in range(1, min(processors, MOST_PROCESSORS) + 1)}
     if processors > 1:
         tags.add("MultiProcessor")
     return frozenset(tags | ({"WholeNode"} if whole_node else set()))

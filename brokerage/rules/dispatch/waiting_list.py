@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 
 from brokerage.rules.dispatch.requirement import (
     AMOUNTS,
+    BY_ATTRIBUTES,
     NO_HITS,
+    Conditions,
     Hits,
     Requirement,
     Resource,
@@ -24,6 +27,8 @@ from brokerage.rules.dispatch.requirement import (
     without_amounts,
 )
 
+ONE_BY_ONE = 50
+"""Fewer new task queues than these are compared with a kind one after the other."""
 MOST_KINDS = 200
 """Kinds of resources for which a list keeps which task queues suit them; amounts do not make a kind."""
 
@@ -76,15 +81,87 @@ class WaitingQueue(NamedTuple):
 Flags = NDArray[np.bool_]
 
 
-class WaitingList:
-    """The task queues of one computing queue, as they were read."""
+class Verdicts:
+    """Which kinds of resources suit the task queues that were seen at a computing queue, kept while these come and go.
 
-    def __init__(self, waiting: Iterable[WaitingQueue]) -> None:
-        self.rows: Sequence[WaitingQueue] = sorted(waiting, key=lambda one: (one.unit, one.turn))
+    What a task queue requires never changes; those that share an attribute share what is found about it.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[int, int] = {}
+        self._needs: list[Requirement] = []
+        self._parts = [_Part(attributes, conditions) for attributes, conditions in BY_ATTRIBUTES.items()]
+        self._suits: dict[Resource, Flags] = {}
+
+    def __len__(self) -> int:
+        return len(self._needs)
+
+    def places(self, rows: Sequence[WaitingQueue]) -> NDArray[np.intp]:
+        """Where each of the rows is in the verdicts; new ones are taken up."""
+        for row in rows:
+            if row.id not in self._places:
+                for part in self._parts:
+                    part.add(row.requirement)
+                self._places[row.id] = len(self._needs)
+                self._needs.append(row.requirement)  # last: another thread may ask meanwhile
+        return np.fromiter((self._places[row.id] for row in rows), np.intp, len(rows))
+
+    def of_kind(self, kind: Resource) -> Flags:
+        """Whether the kind suits each, amounts apart."""
+        flags = self._suits.get(kind)
+        known = 0 if flags is None else len(flags)
+        if flags is None and len(self._suits) >= MOST_KINDS:
+            self._suits.pop(next(iter(self._suits)), None)
+        if flags is None or known < len(self._needs):
+            later = self._of_new(kind, known)
+            flags = self._suits[kind] = later if flags is None else np.concatenate((flags, later))
+        return flags
+
+    def _of_new(self, kind: Resource, known: int) -> Flags:
+        new = self._needs[known:]
+        if len(new) < ONE_BY_ONE:
+            return np.fromiter((fits_but_for_amounts(need, kind) for need in new), np.bool_, len(new))
+        flags = np.ones(len(new), dtype=np.bool_)
+        for part in self._parts:
+            part.judge(kind, known, flags)
+        return flags
+
+
+class _Part:
+    """Some attributes of the requirements: each combination of their values once, with a requirement that has it."""
+
+    def __init__(self, attributes: Sequence[str], conditions: Conditions) -> None:
+        self._of, self._conditions = attrgetter(*attributes), conditions
+        self._numbers: dict[object, int] = {}
+        self._firsts: list[Requirement] = []
+        self._codes: list[int] = []
+
+    def add(self, need: Requirement) -> None:
+        number = self._numbers.setdefault(self._of(need), len(self._firsts))
+        if number == len(self._firsts):
+            self._firsts.append(need)
+        self._codes.append(number)
+
+    def judge(self, kind: Resource, known: int, flags: Flags) -> None:
+        """Strike out of the flags of all but the first `known` those that the kind does not suit."""
+        firsts = self._firsts
+        for condition in self._conditions:
+            verdicts = np.fromiter((condition(need, kind) for need in firsts), np.bool_, len(firsts))
+            if not verdicts.all():
+                flags &= verdicts[self._codes[known : known + len(flags)]]
+
+
+class WaitingList:
+    """The task queues of one computing queue, as they were read. `verdicts`: what is known of them from earlier readings."""
+
+    def __init__(self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None) -> None:
+        self.rows: Sequence[WaitingQueue] = sorted(waiting, key=lambda one: (one.unit, -one.priority, one.job_id))
+        self._verdicts = Verdicts() if verdicts is None else verdicts
+        self._places = self._verdicts.places(self.rows)
         needs = [[getattr(row.requirement, name) for row in self.rows] for name in AMOUNTS]
         self._needs = np.array(needs, dtype=np.int64).reshape(len(AMOUNTS), len(self.rows))
-        self._empty = np.zeros(len(self.rows), dtype=np.bool_)
-        self._suits: dict[Resource, Flags] = {}
+        self._waits = np.ones(len(self.rows), dtype=np.bool_)
+        self._row_of: dict[int, int] = {}
         self.units: Mapping[Unit, slice] = dict(self._slices())
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
@@ -96,30 +173,30 @@ class WaitingList:
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
-        flags = self._of_kind(without_amounts(resource)) & ~self._empty
+        return Fitting(self, self._suiting(resource) & self._waits, hits)
+
+    def suits(self, resource: Resource) -> bool:
+        """Whether any of them suits the resource, limits apart, also one that was left out since."""
+        return bool(self._suiting(resource).any())
+
+    def _suiting(self, resource: Resource) -> Flags:
+        flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
                 flags &= needs <= offered
-        return Fitting(self, flags, hits)
-
-    def _of_kind(self, kind: Resource) -> Flags:
-        flags = self._suits.get(kind)
-        if flags is None:
-            if len(self._suits) >= MOST_KINDS:
-                self._suits.clear()
-            verdicts = (fits_but_for_amounts(row.requirement, kind) for row in self.rows)
-            flags = self._suits[kind] = np.fromiter(verdicts, np.bool_, len(self.rows))
         return flags
 
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
-        for place in range(len(self.rows))[self.units[waiting.unit]]:
-            if self.rows[place].id == waiting.id:
-                self._empty[place] = True
+        if not self._row_of:
+            self._row_of = {row.id: place for place, row in enumerate(self.rows)}
+        place = self._row_of.get(waiting.id)
+        if place is not None:
+            self._waits[place] = False
 
     def is_drained(self, place: int) -> bool:
         """Whether that row was found without a job."""
-        return bool(self._empty[place])
+        return not self._waits[place]
 
 
 class Fitting:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal, cast
 
 from brokerage.rules.dispatch.requirement import Misfit, Resource, closest
 from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
@@ -18,6 +18,14 @@ SENTENCES: dict[Reason, str] = {
     "queue": "the queue hands nothing out now",
     "pilot_full": "the pilot holds as many jobs, or cores, as it may",
 }
+GOT_JOBS: Final = "job"
+
+
+def sentence_of(outcome: str) -> str:
+    """An outcome of an ask in words: a reason, or that it got jobs."""
+    return "it got jobs" if outcome == GOT_JOBS else SENTENCES[cast("Reason", outcome)]
+
+
 MOST_COMPARED = 500
 """Task queues among which the closest is looked for, those with the highest priority of each share first."""
 
@@ -26,7 +34,7 @@ MOST_COMPARED = 500
 class Nothing:
     """An ask in vain: the reason, and for `no_fit` the closest task queue with what the pilot lacks, for `limits` which ones.
 
-    `wait_s`: after how long it may be worth asking again; 0: not known.
+    `wait_s`: after how long it may be worth asking again; 0: not known. `vo`: whose the task queue is, or one that is held.
     """
 
     reason: Reason
@@ -35,6 +43,7 @@ class Nothing:
     limits: Sequence[str] = ()
     wait_s: float = 0.0
     note: str = ""
+    vo: str = ""
 
     @property
     def sentence(self) -> str:
@@ -62,13 +71,14 @@ class Nothing:
 def why_nothing(waiting: WaitingList, resource: Resource, held: Sequence[tuple[WaitingQueue, str]], *, closely: bool) -> Nothing:
     """Why an ask got nothing of a list. `held`: task queues that suit and are at a limit; `closely`: with the closest."""
     if held:
-        return Nothing("limits", held[0][0].id, limits=sorted({hit for _, hit in held}))
+        first = held[0][0]
+        return Nothing("limits", first.id, limits=sorted({hit for _, hit in held}), vo=first.unit.vo)
     if not waiting.rows:
         return Nothing("no_job")
-    if any(True for _ in waiting.fitting(resource)):
+    if waiting.suits(resource):
         return Nothing("taken")
     if not closely:
         return Nothing("no_fit")
     rows = {row.requirement: row.id for row in reversed(waiting.rows[:MOST_COMPARED])}
     found = closest(rows, resource)
-    return Nothing("no_fit", rows[found[0]], found[1]) if found else Nothing("no_fit")
+    return Nothing("no_fit", rows[found[0]], found[1], vo=found[0].vo) if found else Nothing("no_fit")

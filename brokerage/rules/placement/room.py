@@ -101,12 +101,15 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
     }
 
 
-def parts_of_shares(facts: Facts, percents: Mapping[str, float]) -> Mapping[str, float]:
-    """Share -> its part of those that have jobs waiting or running somewhere; empty where fewer than two have.
+def parts_of_shares(facts: Facts, percents: Mapping[str, float], wanting: Iterable[str] = ()) -> Mapping[str, float]:
+    """Share -> its part of those that have jobs waiting or running somewhere, or are about to; empty where fewer than two have.
 
-    `percents`: of all that runs, what each share is to have.
+    `percents`: of all that runs, what each share is to have. `wanting`: shares with tasks that may get jobs in this round. Were
+    they not counted, the task that comes first would fill what may wait at a queue, and the others would have nothing there when
+    their turn comes.
     """
-    there = {entry["share"] for entry in facts.jobs if entry["status"] in _STANDING | JOB.leased} & percents.keys()
+    there = {entry["share"] for entry in facts.jobs if entry["status"] in _STANDING | JOB.leased}
+    there = (there | {*wanting}) & percents.keys()
     whole = sum(percents[share] for share in there)
     return {share: percents[share] / whole for share in there} if len(there) > 1 and whole else {}
 

@@ -1,4 +1,6 @@
-"""`manage.py explain [TASK_ID] [--queue NAME] [--what-if NAME=VALUE]`: why a task waits, why a queue is empty, what if."""
+"""`manage.py explain [TASK_ID] [--queue NAME] [--what-if NAME=VALUE] [--ask QUEUE]`: why a task waits, why a queue is empty,
+what if, what the last asks of pilots got.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from broker_site.roof.management.text_report import against, empty, head, story, what_if_report
+from broker_site.roof.management.text_report import against, empty, head, last_asks, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.decisions import NotACandidate, NotReproducible, decision_facts, explanation_of, latest, why_not_of
+from brokerage.queries.last_asks import asks_at
 from brokerage.queries.pilots import no_such_queue
 from brokerage.queries.task_status import task_status
 from brokerage.queries.what_if import NothingToDecide, what_if
@@ -40,6 +43,7 @@ class Command(BaseCommand):
             metavar="NAME",
             help="with a task: every verdict on this queue (or site, for the choice of the nucleus); alone: why it gets no work",
         )
+        parser.add_argument("--ask", metavar="QUEUE", help="alone: what the last asks of pilots at this queue got, and why")
         dry_run = "what would be decided now, without writing anything; --try-again is its former name"
         parser.add_argument("--dry-run", "--try-again", action="store_true", help=dry_run)
         parser.add_argument(
@@ -59,7 +63,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Tell; CommandError where there is no such task or queue, or no decision that knew the queue."""
-        if options["task_id"] is None:
+        if options["ask"]:
+            document, lines = self._asks(options)
+        elif options["task_id"] is None:
             document, lines = self._queue(options)
         elif options["export"] is not None:
             self._export(_task(options["task_id"]), options["export"])
@@ -81,14 +87,17 @@ class Command(BaseCommand):
 
     def _queue(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if not options["queue"]:
-            raise CommandError("give a TASK_ID, or --queue NAME to see why that queue gets no work")
+            raise CommandError("give a TASK_ID, --queue NAME to see why that queue gets no work, or --ask QUEUE")
         if options["dry_run"] or options["what_if"]:
             raise CommandError("--dry-run and --what-if need a TASK_ID")
-        queue = ComputingQueue.objects.filter(name=options["queue"]).first()
-        if queue is None:
-            raise CommandError(no_such_queue(options["queue"]))
-        answer = why_empty_of(queue)
+        answer = why_empty_of(_queue_named(options["queue"]))
         return answer.to_document(), empty(answer)
+
+    def _asks(self, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
+        if options["task_id"] is not None or any(options[name] for name in ("queue", "dry_run", "what_if", "export")):
+            raise CommandError("--ask tells of a queue: it takes no TASK_ID and no other option but --json")
+        answer = asks_at(_queue_named(options["ask"]))
+        return answer.to_document(), last_asks(answer)
 
     def _what_if(self, task: Task, options: dict[str, Any]) -> tuple[Any, Iterator[str]]:
         if options["queue"]:
@@ -130,6 +139,13 @@ class Command(BaseCommand):
         if not verdicts:
             raise CommandError("\n".join(faults))
         return verdicts
+
+
+def _queue_named(name: str) -> ComputingQueue:
+    queue = ComputingQueue.objects.filter(name=name).first()
+    if queue is None:
+        raise CommandError(no_such_queue(name))
+    return queue
 
 
 def _task(task_id: int) -> Task:

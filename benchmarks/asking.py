@@ -1,0 +1,137 @@
+"""One process that asks for jobs as pilots do, through the functions of the verb, beside the bare claim of a row."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from itertools import islice
+from random import Random
+from typing import Any
+
+import psycopg2
+from psycopg2.extras import register_uuid
+
+from benchmarks import requirements
+
+LEASE_S = 7200.0
+PILOTS = 64
+"""Kinds of pilots in each process; the amounts that they have left differ from ask to ask."""
+MOST_IN_VAIN = 2000
+"""Asks in a row that find nothing before a leg is given up."""
+
+CLAIM = """
+PREPARE claim (uuid) AS
+UPDATE bare SET status = 'sent', ready_priority = NULL, holder = $1, lease_until = now() + interval '2 hours'
+WHERE id = (SELECT id FROM bare WHERE ready_priority IS NOT NULL ORDER BY ready_priority, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+RETURNING id
+"""
+
+
+class Client:
+    """One process that asks for jobs."""
+
+    def __init__(self, number: int, queues: list[str], kinds: str, url: str) -> None:
+        from broker_site.foundation.access.principal import Principal
+        from brokerage.ledger.lease import HeldAtMost
+
+        self.dice = Random(number)
+        self.most = HeldAtMost(8, 1)
+        self.pilots = [Principal("pilot", "bench", queues=(queue,), vo=requirements.VO, credential=1) for queue in queues]
+        self.said = list(islice(requirements.descriptions(self.dice, kinds), PILOTS))
+        self.seconds: list[float] = []
+        self.in_vain = self.asks = 0
+        self.held: list[tuple[int, int]] = []
+        register_uuid()
+        connection = psycopg2.connect(url)
+        connection.autocommit = True
+        self.cursor = connection.cursor()
+        self.cursor.execute(CLAIM)
+
+    def ours(self, n: int) -> None:
+        """Take `n` jobs as the verb does, each for another pilot, since one holds one job."""
+        from broker_site.foundation.access.tokens import mint_job_token
+
+        self._timed(n, lambda ask: mint_job_token(*taken, LEASE_S) if (taken := self._take(ask)) else None)
+
+    def cycle(self, n: int) -> None:
+        """Take `n` jobs and end each as finished by the set statement, ten at a time."""
+        from benchmarks import filling
+        from brokerage.ledger.settle import LastWord, settle_jobs
+        from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+
+        done = 0
+        while done < n:
+            self.held.clear()
+            self._timed(min(10, n - done), self._hold)
+            words = [
+                LastWord(job_id, epoch, Report("finished", [ReportedOutput(**x) for x in filling.outputs_of(job_id)]), "bench")
+                for job_id, epoch in self.held
+            ]
+            assert settle_jobs(words) == ["finished"] * len(words)
+            done += len(words)
+
+    def reference(self, n: int) -> None:
+        """Take `n` rows of the bare table."""
+        for _ in range(n):
+            began = time.perf_counter()
+            self.cursor.execute("EXECUTE claim (%s)", (uuid.uuid4(),))
+            assert self.cursor.fetchone() is not None
+            self.seconds.append(time.perf_counter() - began)
+
+    def latencies(self, _n: int) -> list[float]:
+        """Seconds that each operation since the last call took."""
+        taken, self.seconds = self.seconds, []
+        return taken
+
+    def vain(self, _n: int) -> tuple[int, int]:
+        """Asks so far, and those that found nothing."""
+        return self.asks, self.in_vain
+
+    def _timed(self, n: int, act: Callable[[dict[str, Any]], object]) -> None:
+        in_a_row = 0
+        while n:
+            said = self._said()
+            began = time.perf_counter()
+            got = act(said)
+            self.seconds.append(time.perf_counter() - began)
+            self.asks += 1
+            if got is None:
+                self.in_vain += 1
+                in_a_row += 1
+                assert in_a_row < MOST_IN_VAIN, "no pilot finds a job any more"
+                continue
+            in_a_row = 0
+            n -= 1
+
+    def _said(self) -> dict[str, Any]:
+        """What the next pilot says: one of the kinds, with less time left than before."""
+        said = self.dice.choice(self.said)
+        if "cpu_time_s" in said:
+            said = {**said, "cpu_time_s": said["cpu_time_s"] - self.dice.randint(0, 50_000)}
+        return {**said, "request": str(uuid.uuid4())}
+
+    def _take(self, said: dict[str, Any]) -> tuple[int, int] | None:
+        """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
+        from broker_site.foundation.sql.prepared import run_together
+        from brokerage.api.matching import PilotMatch, resource_of
+        from brokerage.ledger.lease import leasing
+        from brokerage.queries.pilots import QUEUES
+        from brokerage.rules.dispatch.pilot_messages import read_ask
+
+        principal = self.dice.choice(self.pilots)
+        queue, ask = QUEUES.named(principal.queue), read_ask(said)
+        assert queue is not None
+        match = PilotMatch(principal, uuid.uuid4(), queue, ask, resource_of(principal, queue, ask), self.most)
+        for one in match.asks:
+            for job_id, epoch, *_ in run_together(leasing([one])):
+                match.got(1)
+                return job_id, epoch
+        match.got(0)
+        return None
+
+    def _hold(self, said: dict[str, Any]) -> tuple[int, int] | None:
+        taken = self._take(said)
+        if taken is not None:
+            self.held.append(taken)
+        return taken

@@ -1,0 +1,278 @@
+"""Cases of `concurrency` against a database: jobs, and matchers that ask for them at once through the functions of the verb.
+
+A process of its own with a database that is made for it and dropped at the end: one case a line of JSON comes in, one answer a
+line goes out. The server is a private one, or that of DATABASE_URL. Source: facts on matching a5, a8.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from functools import partial
+from threading import Barrier
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg2
+
+from broker_site.roof.embedded import Instance
+
+INSTANCE = "conformance"
+SITE, QUEUE, VO = "A", "Q", "conformance"
+WAIT_S = 60.0
+
+
+class Outcome(NamedTuple):
+    """What matchers got: jobs, asks that were answered with nothing, and asks that failed."""
+
+    jobs: list[int]
+    no_match: int
+    errors: int
+
+
+@contextmanager
+def scratch_database() -> Iterator[None]:
+    """Django on a new database with our tables, which is dropped in the end."""
+    instance = Instance(INSTANCE)
+    services = instance.start(need_redis=False, follow=True)
+    name = f"conformance_{os.getpid()}"
+    try:
+        _run(services.database_url, f'CREATE DATABASE "{name}"')
+        url = urlsplit(services.database_url)._replace(path=f"/{name}").geturl()
+        os.environ.update(services.environment(), DATABASE_URL=url, GRIDBROKER_PROFILE="local", GRIDBROKER_LOG_LEVEL="ERROR")
+        os.environ["DJANGO_SETTINGS_MODULE"] = "broker_site.settings"
+        import django
+        from django.core.management import call_command
+        from django.db import connections
+
+        django.setup()
+        call_command("migrate", verbosity=0, interactive=False)
+        yield
+        connections.close_all()
+    finally:
+        _run(services.database_url, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        instance.stop()
+        instance.remove()
+
+
+def _run(url: str, statement: str) -> None:
+    with closing(psycopg2.connect(url)) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def together(*calls: Callable[[], Any]) -> list[Any]:
+    """Call all at the same moment, each on a connection of its own: what each gave, or its exception."""
+    from django.db import connection
+
+    barrier = Barrier(len(calls))
+
+    def one(call: Callable[[], Any]) -> Any:
+        try:
+            barrier.wait(WAIT_S)
+            return call()
+        except Exception as error:  # noqa: BLE001 - it is what is told
+            return error
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(one, calls))
+
+
+class Site:
+    """One site with one computing queue, emptied for each case."""
+
+    def __init__(self) -> None:
+        from brokerage.models import ComputingQueue, Job, JobSpec, RequirementSet, TaskQueue
+        from brokerage.models import Site as GridSite
+        from brokerage.queries.pilots import QUEUES
+        from brokerage.queries.waiting import WAITING
+
+        for model in (JobSpec, Job, TaskQueue, RequirementSet):
+            model.objects.all().delete()
+        site, _ = GridSite.objects.get_or_create(name=SITE)
+        sizes = {"type": "unified", "status": "online", "corecount": 8, "maxrss": 16000, "maxtime": 86400}
+        self.queue, _ = ComputingQueue.objects.get_or_create(name=QUEUE, defaults={"site": site, **sizes})
+        QUEUES.forget()
+        WAITING.forget()
+
+    def task_queue(self, number: int = 0, sites: Collection[str] = ()) -> int:
+        """The task queue of jobs that ask for so many MB more, and where they are open to sites for these; made where it is
+        missing.
+        """
+        from brokerage.ledger.task_queues import open_task_queues, task_queues
+        from brokerage.rules.placement.slots import Slot
+        from workqueues.models import Task, TaskParams
+
+        task = Task(vo=VO, prod_source_label="user", user_name="somebody")
+        TaskParams(task=task, task_params={})
+        slot = Slot(1, 1000 + number, 0, 3600)
+        if sites:
+            return open_task_queues(task, [slot], {self.queue.id: (QUEUE, "")})[slot]
+        return task_queues(task, [(self.queue.id, slot)])[self.queue.id, slot]
+
+    def insert(self, number: int = 0, sites: Collection[str] = ()) -> tuple[int, int]:
+        """One more waiting job: its id and that of its task queue. As when jobs are made: a task queue that was removed
+        meanwhile is made anew.
+        """
+        from django.db import transaction
+
+        from brokerage.ledger.task_queues import keep
+        from brokerage.models import Job, JobSpec
+        from workqueues.ledger.moves import Stale
+
+        while True:
+            task_queue = self.task_queue(number, sites)
+            columns = {"task_id": 1, "status": "activated", "priority": 1000, "ready_priority": -1000}
+            try:
+                with transaction.atomic():
+                    keep([task_queue])
+                    queue = None if sites else self.queue
+                    job = Job.objects.create(task_queue_id=task_queue, computing_queue=queue, **columns)
+                    JobSpec.objects.create(job=job, job_name=f"job{job.id}", vo=VO)
+                return job.id, task_queue
+            except Stale:
+                continue
+
+    def ask(self) -> list[int]:
+        """The jobs that a new pilot gets; empty where it is told that there is nothing."""
+        from broker_site.foundation.access.principal import Principal
+        from brokerage.api.matching import PilotMatch, resource_of
+        from brokerage.ledger.lease import HeldAtMost
+        from brokerage.models import Pilot
+        from brokerage.queries.pilots import QUEUES
+        from brokerage.rules.dispatch.pilot_messages import read_ask
+
+        pilot = Pilot.objects.create(queue=self.queue, host="conformance", slot="1", core_count=8)
+        principal = Principal("pilot", "conformance", site=SITE, queues=(QUEUE,), vo=VO, subject=pilot.id)
+        if (queue := QUEUES.named(QUEUE)) is None:
+            raise LookupError(f"there is no computing queue {QUEUE}")
+        ask = read_ask({"request": str(uuid4()), "cores": 1, "memory_mb": 16000, "walltime_s": 86400})
+        match = PilotMatch(principal, pilot.id, queue, ask, resource_of(principal, queue, ask), HeldAtMost(8, 1))
+        answer = match.tell([])
+        return [json.loads(answer.content)["job"]["id"]] if answer.status_code == 200 else []
+
+    def matchers(self, n: int, asks: int | None) -> Outcome:
+        """`n` matchers at once, each asking so often, or until it is told that there is nothing."""
+
+        def matcher() -> tuple[list[int], int]:
+            got: list[int] = []
+            nothing = 0
+            while asks is None or len(got) + nothing < asks:
+                jobs = self.ask()
+                got += jobs
+                nothing += not jobs
+                if asks is None and not jobs:
+                    break
+            return got, nothing
+
+        told = together(*[matcher] * n)
+        for error in (each for each in told if isinstance(each, Exception)):
+            print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        good = [each for each in told if not isinstance(each, Exception)]
+        return Outcome([job for jobs, _ in good for job in jobs], sum(nothing for _, nothing in good), len(told) - len(good))
+
+    def left(self) -> int:
+        """Jobs that still wait."""
+        from brokerage.models import Job
+
+        return Job.objects.filter(ready_priority__isnull=False).count()
+
+
+def matched(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Jobs that wait in task queues, and matchers that ask for them."""
+    site = Site()
+    for number in range(given["waiting_jobs"]):
+        site.insert(number % given.get("queues", 1))
+    told = site.matchers(given["matchers"], given.get("requests_each"))
+    twice = sum(n - 1 for n in Counter(told.jobs).values())
+    return {
+        "handed_out": len(set(told.jobs)),
+        "no_match": told.no_match,
+        "handed_twice": twice,
+        "errors": told.errors,
+        "left": site.left(),
+    }
+
+
+def drained(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Task queues whose jobs have just gone, as this process still knows them, beside some with jobs."""
+    from brokerage.models import Job
+    from brokerage.queries.waiting import WAITING
+
+    site = Site()
+    gone = [site.insert(number)[0] for number in range(given["empty_queues"])]
+    for number, (_, jobs) in enumerate(given["queues_with_jobs"].items(), given["empty_queues"]):
+        for _ in range(jobs):
+            site.insert(number)
+    WAITING.of(site.queue.id)
+    Job.objects.filter(id__in=gone).update(status="cancelled", ready_priority=None, ended_at=_now())
+    told = site.matchers(1, given["requests"])
+    return {"handed_out": len(set(told.jobs)), "no_match": told.no_match}
+
+
+def removed_and_used(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A job is inserted while its task queue, empty until then, is being removed."""
+    from brokerage.ledger.empty_task_queues import remove_empty_task_queues
+    from brokerage.queries.waiting import WAITING
+
+    site, sites = Site(), frozenset(given["queue"]["Sites"])
+    lost = without = 0
+    for number in range(given["repeat"]):
+        site.task_queue(number, sites)
+        _, told = together(lambda: remove_empty_task_queues(100, 0.0), partial(site.insert, number, sites))
+        task_queue = -1 if isinstance(told, Exception) else told[1]
+        rows = {row.id: row for row in WAITING.of(site.queue.id, fresh=True).rows}
+        lost += task_queue not in rows
+        without += task_queue in rows and rows[task_queue].requirement.queues != frozenset([QUEUE])
+    return {"job_lost": lost, "job_in_queue_without_sites": without}
+
+
+def inserted(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Jobs inserted at once, of so many different requirements."""
+    from brokerage.models import Job, TaskQueue
+
+    site = Site()
+    kinds = given["distinct_requirements"]
+    told = together(*(lambda n=n: site.insert(n % kinds, (SITE,)) for n in range(given["parallel_inserts"])))
+    for error in (each for each in told if isinstance(each, Exception)):
+        raise error
+    return {"queues": TaskQueue.objects.count(), "jobs": Job.objects.count()}
+
+
+def _now() -> Any:
+    from django.utils import timezone
+
+    return timezone.now()
+
+
+ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "matched": matched,
+    "drained": drained,
+    "removed_and_used": removed_and_used,
+    "inserted": inserted,
+}
+
+
+def main() -> None:
+    """Answer every line until there is none."""
+    with scratch_database():
+        for line in sys.stdin:
+            case = json.loads(line)
+            try:
+                told: Mapping[str, Any] = {"answer": ANSWERS[case["what"]](case["given"])}
+            except Exception as error:  # noqa: BLE001 - it is what is told, and the next case may pass
+                told = {"error": f"{type(error).__name__}: {error}"}
+            print(json.dumps(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What is known of a job that waits: the jobs before it, the task queues beside its own, and the last asks where it may go.
+
+Six statements, each bounded, whatever waits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS, connections
+
+from brokerage.models import ComputingQueue, Job
+from brokerage.queries.dispatch_policies import policy_of
+from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
+from brokerage.queries.waiting import FIRST_JOB_OF
+from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, WaitingTurn, lacked_by, passed_by, place_at
+from brokerage.rules.dispatch.queue_asks import resource_of
+from brokerage.rules.dispatch.waiting_list import Unit
+from brokerage.states import JOB
+from workqueues.queries.serving_order import serving_order
+
+MOST_COUNTED = 10_000
+"""Jobs of its task queue that are counted."""
+MOST_QUEUES = 20
+"""Computing queues of an open job that are looked at."""
+MOST_PASSED = 30
+
+_BEFORE = """
+SELECT count(*) FILTER (WHERE (ready_priority, id) < (%(ready)s, %(job)s)), count(*) FROM (
+    SELECT ready_priority, id FROM brokerage_job WHERE task_queue_id = %(task_queue)s AND ready_priority IS NOT NULL
+    ORDER BY ready_priority, id LIMIT %(most)s) j
+"""
+_TURNS = f"""
+SELECT t.queue, t.id, t.vo, t.gshare, t.work_queue_id, -best.ready_priority, best.id FROM (
+    SELECT computing_queue_id AS queue, id, vo, gshare, work_queue_id FROM brokerage_taskqueue
+    WHERE computing_queue_id = ANY (%(queues)s)
+    UNION ALL
+    SELECT p.computing_queue_id, q.id, q.vo, q.gshare, q.work_queue_id FROM brokerage_requirementplace p
+        JOIN brokerage_taskqueue q ON q.requirement_set_id = p.requirement_set_id
+    WHERE p.computing_queue_id = ANY (%(queues)s) AND q.computing_queue_id IS NULL
+) t {FIRST_JOB_OF}
+"""
+_ASKS = """
+SELECT a.at, a.queue_id, a.pilot_id, a.offer::text, a.outcome, a.told::text FROM unnest(%(queues)s::bigint[]) AS of(queue)
+    CROSS JOIN LATERAL (
+        SELECT id, at, queue_id, pilot_id, offer, outcome, told FROM brokerage_queueask k WHERE k.queue_id = of.queue
+        ORDER BY k.id DESC LIMIT 100) AS a
+WHERE a.at >= %(since)s ORDER BY a.at DESC
+"""
+
+
+def job_standing(job: Job, using: str = DEFAULT_DB_ALIAS) -> JobStanding | None:
+    """Where the job stands; None where it does not wait."""
+    facts = task_queue_facts([job.task_queue_id], using).get(job.task_queue_id) if job.status in JOB.waiting else None
+    if facts is None:
+        return None
+    names = dict(ComputingQueue.objects.using(using).filter(id__in=sorted(facts.queues)[:MOST_QUEUES]).values_list("id", "name"))
+    ahead, waiting = _before(job, using) if job.ready_priority is not None else (0, 0)
+    passed = [passed_by(facts.requirement, job.task_queue_id, ask) for ask in _asks(job, names, using)]
+    return JobStanding(
+        ready=job.ready_priority is not None,
+        task_queue=job.task_queue_id,
+        ahead=ahead,
+        waiting=waiting,
+        more=waiting >= MOST_COUNTED,
+        places=tuple(_places(job, facts, names, using)) if job.ready_priority is not None else (),
+        asks=len(passed),
+        suited=sum(one.suited for one in passed),
+        lacked=lacked_by(passed),
+        passed=tuple(passed[:MOST_PASSED]),
+    )
+
+
+def _before(job: Job, using: str) -> tuple[int, int]:
+    values = {"ready": job.ready_priority, "job": job.id, "task_queue": job.task_queue_id, "most": MOST_COUNTED}
+    with connections[using].cursor() as cursor:
+        cursor.execute(_BEFORE, values)
+        before, n = cursor.fetchone()
+    return before, n
+
+
+def _places(job: Job, facts: TaskQueueFacts, names: Mapping[int, str], using: str) -> Iterator[Place]:
+    order, turns = serving_order(using), defaultdict(list)
+    for queue, task_queue, vo, gshare, work_queue, priority, first in _rows(_TURNS, {"queues": list(names)}, using):
+        place = order.place(vo, gshare, work_queue)
+        turns[queue].append(WaitingTurn(task_queue, Unit(vo, gshare, work_queue), place, priority, first))
+    for id_, name in sorted(names.items(), key=lambda item: item[1]):
+        policy = policy_of(name, facts.requirement.vo)
+        found = place_at(
+            name, policy.name if policy else "", policy is not None and policy.by_group, turns[id_], job.task_queue_id
+        )
+        if found is not None:
+            yield found
+
+
+def _asks(job: Job, names: Mapping[int, str], using: str) -> Iterator[Ask]:
+    for at, queue, pilot, offer, outcome, told in _rows(_ASKS, {"queues": list(names), "since": job.status_since}, using):
+        resource, said = resource_of(names[queue], json.loads(offer)), json.loads(told)
+        yield Ask(at, names[queue], pilot, resource, outcome, said.get("task_queue"), said.get("limits", ()))
+
+
+def _rows(sql: str, values: Mapping[str, Any], using: str) -> Collection[tuple[Any, ...]]:
+    with connections[using].cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchall()
