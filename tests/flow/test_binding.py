@@ -280,7 +280,7 @@ def test_task_queues_stay_for_jobs_that_open_later() -> None:
     grid("ALPHA", "BETA")
     late(binding="late_after", bindingAfter=600)
     TaskQueue.objects.update(used_at=Now() - timedelta(hours=1))
-    remove_empty_task_queues(100)
+    remove_empty_task_queues(100, 300.0)
     assert TaskQueue.objects.filter(computing_queue=None).count() == 1
 
 
