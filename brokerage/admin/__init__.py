@@ -8,6 +8,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     grid_overrides,
     jobs,
     queue_asks,
+    requirements,
     retry_rules,
     site_limits,
     task_changes,

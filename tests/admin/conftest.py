@@ -25,6 +25,7 @@ from brokerage.models import (
     ComputingQueue,
     DeclaredSlots,
     Feed,
+    GroupUse,
     Link,
     LinkHour,
     LocalCopy,
@@ -33,6 +34,9 @@ from brokerage.models import (
     Measured,
     Pilot,
     PilotCE,
+    RequirementPlace,
+    RequirementSet,
+    RequirementValue,
     Software,
     StorageEndpoint,
     TransferLink,
@@ -89,6 +93,14 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     PilotCE.objects.create(pilot=pilot, ce="ce1")
 
 
+def open_jobs(queue: ComputingQueue) -> None:
+    """What jobs require that are open to a queue, and what a group has used."""
+    of_tags = RequirementSet.objects.create(digest="5" * 64)
+    RequirementValue.objects.create(requirement_set=of_tags, attribute="tags", value="GPU")
+    RequirementPlace.objects.create(requirement_set=of_tags, computing_queue=queue, storage="ALPHA_DISK")
+    GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=100.0, looked_at=timezone.now())
+
+
 def campaign() -> Task:
     """Rows in every table: jobs failed, retried and running, decisions, histories."""
     alpha, beta = grid("ALPHA", "BETA")
@@ -126,6 +138,7 @@ def campaign() -> Task:
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
     limits_of_a_site(alpha, idle)
+    open_jobs(alpha)
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()
