@@ -15,11 +15,13 @@ from brokerage.ledger.idle_slots import SlotState, drop_slots, note_idle
 from brokerage.models import Decision
 from brokerage.queries.decisions import decision_facts
 from brokerage.queries.idle_slots import WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
+from brokerage.queries.task_requirements import requirements_of
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.dispatch.idle_slots import Work, work_beside
 from brokerage.rules.dispatch.requirement import Requirement
+from brokerage.rules.dispatch.task_requirement import of_job
 from brokerage.rules.placement.passed_queues import passed_queues
 from workqueues.queries.units import Units
 from workqueues.rules.throttle.unit_verdict import judge_units
@@ -51,10 +53,11 @@ def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> 
     snapshot, config = load_snapshot(run.now), BrokerConfig(gdpconfig.component)
     throttle = _throttle(tasks)
     decisions = Decision.objects.in_bulk([task.decision_id for task in tasks])
+    requirements = requirements_of([task.task_id for task in tasks])
 
     def work_of(task: WaitingTask) -> list[Work]:
         facts = decision_facts(decisions[task.decision_id])
-        if facts.policy is None or facts.ask is None:
+        if facts.policy is None or facts.ask is None or task.task_id not in requirements:
             return []
         policy = config.policy(facts.ask.vo, facts.policy.activity)
         passed = passed_queues(decide_task(DecisionRequest(snapshot, facts.task_facts, facts.ask, policy, config)), queues)
@@ -62,7 +65,7 @@ def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> 
         why = f"a task that passes here now waits until {task.next_look_at:%H:%M:%S} UTC" if task.next_look_at else MAKING
         return [
             Work(
-                tuple(Requirement(queue, *slot, task.group.vo) for queue, slot in at),
+                tuple(of_job(requirements[task.task_id], Requirement(queue, *slot, task.group.vo)) for queue, slot in at),
                 task.files,
                 hold or held or why,
                 bool(hold or held),

@@ -11,11 +11,12 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from brokerage.models import RequirementPlace, RequirementValue, TaskQueue
+from brokerage.queries.task_requirements import requirement_of
 from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
 from brokerage.rules.dispatch.policies import Panda
 from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.task_queue_key import digest
-from brokerage.rules.dispatch.task_requirement import TaskRequirement, task_requirement
+from brokerage.rules.dispatch.task_requirement import TaskRequirement
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
@@ -75,7 +76,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
     there are.
     """
     wanted = set(asks)
-    requirement, set_id = _of_task(task), None
+    requirement, set_id = requirement_of(task), None
     if requirement.sets:
         set_id = requirement_set(requirement.sets)
     keys = {(queue_id, slot): _key(task, requirement, queue_id, slot, set_id) for queue_id, slot in wanted}
@@ -85,7 +86,7 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
 
 def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[Slot, int]:
     """The same of jobs that may go to several computing queues."""
-    requirement = _of_task(task)
+    requirement = requirement_of(task)
     set_id = requirement_set(requirement.sets, places)
     keys = {slot: _key(task, requirement, None, slot, set_id) for slot in set(slots)}
     ids = _made(keys.values())
@@ -123,10 +124,6 @@ def keep(ids: Collection[int]) -> None:
         if cursor.rowcount < len(set(ids)):
             raise Stale(REMOVED)
         cursor.execute(_USED, [list(ids)])
-
-
-def _of_task(task: Task) -> TaskRequirement:
-    return task_requirement(task.user_name, task.working_group, task.architecture, task.params.task_params)
 
 
 def _key(task: Task, requirement: TaskRequirement, queue_id: int | None, slot: Slot, set_id: int | None) -> TaskQueueKey:

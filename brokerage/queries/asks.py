@@ -9,7 +9,7 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from brokerage.rules.dispatch.task_requirement import values_of
+from brokerage.rules.dispatch.task_requirement import listed_by_task
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
@@ -134,7 +134,7 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def stations_of(tasks: Iterable[Task]) -> set[str]:
     """The stations that these tasks name."""
-    return {station for task in tasks for station in values_of("stations", task.params.task_params)}
+    return {station for task in tasks for station in listed_by_task("stations", task.params.task_params)}
 
 
 def sites_with(stations: Iterable[str], offered: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -144,9 +144,9 @@ def sites_with(stations: Iterable[str], offered: Mapping[str, Collection[str]]) 
 
 def _matched_places(params: Mapping[str, Any], offered: Mapping[str, Collection[str]]) -> dict[str, Any]:
     """At which sites pilots can get the jobs at all."""
-    stations = values_of("stations", params)
+    stations = listed_by_task("stations", params)
     return {
-        "banned_sites": tuple(sorted(values_of("banned_sites", params))),
+        "banned_sites": tuple(sorted(listed_by_task("banned_sites", params))),
         "stations": tuple(sorted(stations)),
         "station_sites": sites_with(stations, offered),
     }

@@ -22,10 +22,13 @@ from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import (
+    AskHour,
     ComputingQueue,
     DeclaredSlots,
     Feed,
     GroupUse,
+    Job,
+    JobOpening,
     Link,
     LinkHour,
     LocalCopy,
@@ -34,6 +37,7 @@ from brokerage.models import (
     Measured,
     Pilot,
     PilotCE,
+    QueueAsk,
     RequirementPlace,
     RequirementSet,
     RequirementValue,
@@ -101,6 +105,15 @@ def open_jobs(queue: ComputingQueue) -> None:
     GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=100.0, looked_at=timezone.now())
 
 
+def asks_and_openings(queue: ComputingQueue, task: Task) -> None:
+    """An ask that is remembered and counted, and a job that is to be open to other queues."""
+    now = timezone.now()
+    QueueAsk.objects.create(queue=queue, at=now, pilot_id=uuid4(), outcome="job", jobs=[1], offer={"cores": 1}, took_ms=1.0)
+    AskHour.objects.create(queue=queue, outcome="job", hour=now, minutes=[0] * 59 + [1])
+    waiting = Job.objects.filter(task_id=task.id, task_queue_id__isnull=False).latest("id")
+    JobOpening.objects.create(job_id=waiting.id, task_queue_id=waiting.task_queue_id, due=now)
+
+
 def campaign() -> Task:
     """Rows in every table: jobs failed, retried and running, decisions, histories."""
     alpha, beta = grid("ALPHA", "BETA")
@@ -139,6 +152,7 @@ def campaign() -> Task:
     grid_facts(alpha, beta)
     limits_of_a_site(alpha, idle)
     open_jobs(alpha)
+    asks_and_openings(alpha, task)
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()

@@ -84,6 +84,16 @@ def test_a_slot_that_is_too_small_for_the_jobs_or_of_another_vo_does_not_idle_be
     assert numbers(look(queue)) == (2, 0, 0)
 
 
+def test_a_slot_without_the_tags_of_a_task_does_not_idle_beside_its_jobs_nor_those_that_are_to_be_made() -> None:
+    (queue,) = grid("ALPHA")
+    submitted(parameters(nEvents=100, nEventsPerJob=1, tags=["GPU"]))
+    run_agents(3)
+    ask_in_vain(queue)
+    assert numbers(look(queue)) == (1, 0, 0)
+    note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000, tags=frozenset(["GPU"])), 1.0)
+    assert numbers(look(queue)) == (2, 1, 0)
+
+
 def test_a_slot_that_got_a_job_or_asks_no_more_is_not_idle() -> None:
     (queue,) = grid("ALPHA")
     submitted(parameters(nEvents=10, nEventsPerJob=10))

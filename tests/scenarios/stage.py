@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -292,7 +293,7 @@ def bound_early_and_late(stage: Stage, n: int = 160) -> dict[str, Any]:
         before, began = stage.idle(), time.monotonic()
         with stage.pilots(4, 0.4, at=[2, 3]), stage.pilots(4, 4.0, at=[0, 1]):
             task = stage.submit(binding, n, binding=binding, **more)
-            stage.until(lambda task=task: stage.done(task), "the task is done")
+            stage.until(partial(stage.done, task), "the task is done")
         idle = [after - so_far for after, so_far in zip(stage.idle(), before, strict=True)]
         seen[binding] = {"all_s": time.monotonic() - began, "idle_s": idle[0], "beside_s": idle[1], **_waits(stage, task)}
     stage.campaign.copies = copies

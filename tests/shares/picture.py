@@ -24,7 +24,8 @@ def picture(tree: Sequence[Node], jobs: Sequence[Held], seconds: float, minutes:
     percent = targets(tree, 100.0)
     leaves = [leaf.name for node in tree for leaf in node.leaves()]
     seen = [_percents(mean_use(jobs, at - seconds / STEPS, at + seconds / STEPS)) for at in _times(seconds)]
-    most = 1.15 * max(max(percent[leaf] for leaf in leaves), *(max(p.values(), default=0.0) for p in seen[STEPS // PARTS :]))
+    used = [value for each in seen[STEPS // PARTS :] for value in each.values()]
+    most = 1.15 * max([percent[leaf] for leaf in leaves] + used)
     right, low = WIDTH - RIGHT, HEIGHT - BOTTOM
 
     def x(at_s: float) -> float:

@@ -123,7 +123,7 @@ class SaturatedSite:
         """Let so much time go by: jobs end, free slots ask, and the agents run when their periods are over."""
         self._free = list(self.slots)
         self._dice.shuffle(self._free)
-        due = {name: 0.0 for name in ("generate", "share")}
+        due = dict.fromkeys(("generate", "share"), 0.0)
         self._ask_all(0.0)
         while (now := min(self._ends[0][0] if self._ends else seconds, *due.values())) < seconds:
             for name in [name for name, at in due.items() if at <= now]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.resource import listed
 from brokerage.rules.facts.software import Platform, parse_architecture
 
@@ -35,15 +36,21 @@ class TaskRequirement(NamedTuple):
 
 def task_requirement(owner: str, owner_group: str, architecture: str, parameters: Mapping[str, Any]) -> TaskRequirement:
     """By the parameters of the task as they were submitted; the platform by its architecture, where that is a name."""
-    sets = {attribute: values_of(attribute, parameters) for attribute in PARAMETERS}
+    sets = {attribute: listed_by_task(attribute, parameters) for attribute in PARAMETERS}
     sets["platforms"] = _platforms(architecture)
     given = {attribute: values for attribute, values in sets.items() if values}
     return TaskRequirement(owner, owner_group, parameters.get("setup") or "", MappingProxyType(given))
 
 
-def values_of(attribute: str, parameters: Mapping[str, Any]) -> frozenset[str]:
+def listed_by_task(attribute: str, parameters: Mapping[str, Any]) -> frozenset[str]:
     """What the task's parameters list under an attribute of its requirement, as it is matched."""
     return listed(attribute, _listed(parameters.get(PARAMETERS[attribute])))
+
+
+def of_job(task: TaskRequirement, need: Requirement) -> Requirement:
+    """What a job of the task requires: its slot and queue, and what all jobs of the task do."""
+    whole = need._replace(owner=task.owner, owner_group=task.owner_group, setup=task.setup)
+    return with_sets(whole, task.sets)
 
 
 def _listed(value: Any) -> Iterable[str]:
