@@ -18,8 +18,8 @@ from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.pipeline import able_in_time
 
 OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority", "station_sites")
-"""Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid, and where stations are offered, is
-the same for all.
+"""Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid, and where
+stations are offered, is the same for all.
 """
 
 LOOK_NOW, MORE_LEFT = -1, -2
