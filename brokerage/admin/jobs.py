@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
+from brokerage.admin.requirements import places_text, values_text
 from brokerage.ledger.job_commands import KILL, MOST_AT_ONCE, RETRY, kill_listed, retry_job, told_of_kills
 from brokerage.models import (
     IdleHour,
@@ -28,16 +27,11 @@ from brokerage.models import (
     JobSpec,
     Pilot,
     PlacementRound,
-    RequirementPlace,
-    RequirementValue,
     TaskQueue,
 )
 from brokerage.queries.command_lines import command_line
 from brokerage.rules.dispatch.settlement import first_line
 from workqueues.models import Task
-
-MOST_VALUES = 500
-"""Values, and places, of a task queue that its page shows."""
 
 
 class OfJob(ReadOnlyAdmin):
@@ -233,24 +227,13 @@ class TaskQueueAdmin(ReadOnlyAdmin):
 
     @admin.display(description="requires of several values")
     def requires(self, task_queue: TaskQueue) -> SafeString | str:
-        values: dict[str, list[str]] = defaultdict(list)
-        rows = RequirementValue.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by("attribute", "value")
-        for attribute, value in rows.values_list("attribute", "value")[:MOST_VALUES]:
-            values[attribute].append(value)
-        return format_html_join("; ", "{}: {}", ((name, ", ".join(some)) for name, some in values.items())) or "-"
+        return values_text(task_queue.requirement_set_id)
 
     @admin.display(description="computing queues to which its jobs may go")
     def places(self, task_queue: TaskQueue) -> SafeString | str:
         if task_queue.computing_queue_id is not None:
             return row("brokerage_computingqueue", task_queue.computing_queue_id, task_queue.computing_queue)
-        places = RequirementPlace.objects.filter(requirement_set_id=task_queue.requirement_set_id).order_by(
-            "computing_queue__name"
-        )
-        named = places.values_list("computing_queue_id", "computing_queue__name", "storage")[:MOST_VALUES]
-        shown = (
-            (row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named
-        )
-        return format_html_join("; ", "{}, outputs to {}", shown) or "-"
+        return places_text(task_queue.requirement_set_id)
 
 
 @admin.register(JobOpening)

@@ -1,51 +1,96 @@
-"""What task queues require by several values and where their jobs may go; what groups used. To read."""
+"""Admin of what jobs require by several values and where they may go, and of what groups used, to read."""
 
 from __future__ import annotations
 
-from django.contrib import admin
+from collections import defaultdict
 
-from broker_site.foundation.adminpages import ReadOnlyAdmin
+from django.contrib import admin
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from broker_site.foundation.adminpages import ReadOnlyAdmin, row
 from brokerage.models import GroupUse, RequirementPlace, RequirementSet, RequirementValue
+
+MOST_VALUES = 500
+"""Values, and places, of a requirement set that a page shows."""
+_PLACES = "computing queues to which open jobs may go"
+
+
+def values_text(set_id: int | None) -> SafeString | str:
+    """The values of a requirement set, by attribute; a dash where there is none."""
+    values: dict[str, list[str]] = defaultdict(list)
+    rows = RequirementValue.objects.filter(requirement_set_id=set_id).order_by("attribute", "value")
+    for attribute, value in rows.values_list("attribute", "value")[:MOST_VALUES]:
+        values[attribute].append(value)
+    return format_html_join("; ", "{}: {}", ((name, ", ".join(some)) for name, some in values.items())) or "-"
+
+
+def places_text(set_id: int | None) -> SafeString | str:
+    """Its places with the storage of the outputs; a dash where there is none."""
+    places = RequirementPlace.objects.filter(requirement_set_id=set_id).order_by("computing_queue__name")
+    named = places.values_list("computing_queue_id", "computing_queue__name", "storage")[:MOST_VALUES]
+    shown = ((row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named)
+    return format_html_join("; ", "{}, outputs to {}", shown) or "-"
 
 
 @admin.register(RequirementSet)
 class RequirementSetAdmin(ReadOnlyAdmin):
-    """Sets of values and places that task queues share."""
+    """What jobs require by several values, with its values and places; those first that were looked for last."""
 
     list_display = ("id", "digest", "used_at")
-    ordering = ("-id",)
+    ordering = ("-used_at",)
     number_fields = ("id",)
     search_fields = ("=digest",)
-    search_help_text = "Number, or whole digest."
+    search_help_text = "Number or whole digest."
+    fields = ("id", "digest", "used_at", "requires", "places")
+    related = (("task queues", "brokerage_taskqueue", "requirement_set_id"),)
+
+    @admin.display(description="values")
+    def requires(self, requirement_set: RequirementSet) -> SafeString | str:
+        return values_text(requirement_set.id)
+
+    @admin.display(description=_PLACES)
+    def places(self, requirement_set: RequirementSet) -> SafeString | str:
+        return places_text(requirement_set.id)
 
 
 @admin.register(RequirementValue)
 class RequirementValueAdmin(ReadOnlyAdmin):
-    """Values of sets: sites, tags, platforms."""
+    """Values: which requirement sets list a site, a tag, a platform."""
 
-    list_display = ("id", "requirement_set", "attribute", "value")
+    list_display = ("id", "attribute", "value", "set_link")
     list_filter = ("attribute",)
-    list_select_related = ("requirement_set",)
+    number_fields = ("requirement_set_id",)
     search_fields = ("=value",)
-    search_help_text = "Whole value."
+    search_help_text = "Number of a requirement set, or a whole value."
+
+    @admin.display(description="requirement set", ordering="requirement_set_id")
+    def set_link(self, value: RequirementValue) -> SafeString | str:
+        return row("brokerage_requirementset", value.requirement_set_id)
 
 
 @admin.register(RequirementPlace)
 class RequirementPlaceAdmin(ReadOnlyAdmin):
-    """Computing queues to which open jobs may go."""
+    """Places: to which computing queues open jobs may go, and where their outputs go from there."""
 
-    list_display = ("id", "requirement_set", "computing_queue", "storage")
+    list_display = ("id", "computing_queue", "storage", "set_link")
     list_filter = ("computing_queue",)
-    list_select_related = ("requirement_set", "computing_queue")
+    list_select_related = ("computing_queue",)
+    number_fields = ("requirement_set_id",)
     search_fields = ("=storage",)
-    search_help_text = "Whole name of the storage endpoint."
+    search_help_text = "Number of a requirement set, or a whole storage endpoint."
+
+    @admin.display(description="requirement set", ordering="requirement_set_id")
+    def set_link(self, place: RequirementPlace) -> SafeString | str:
+        return row("brokerage_requirementset", place.requirement_set_id)
 
 
 @admin.register(GroupUse)
 class GroupUseAdmin(ReadOnlyAdmin):
-    """What the jobs of owners in groups held, the last hour first."""
+    """What owners in groups used by the hour, the last hours first: by this the shares of groups are corrected."""
 
-    list_display = ("id", "hour", "vo", "owner_group", "owner", "hs06_s")
+    list_display = ("id", "hour", "vo", "owner_group", "owner", "hs06_s", "looked_at")
+    list_filter = ("vo",)
     ordering = ("-hour",)
-    search_fields = ("=owner", "=owner_group")
-    search_help_text = "Owner or group."
+    search_fields = ("=owner_group", "=owner")
+    search_help_text = "Group or owner."

@@ -4,7 +4,7 @@ tasks as there is room for to be looked at now. Next: wake, assign, generate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
@@ -17,7 +17,9 @@ from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.waits import drop_waits, end_waits, note_causes, note_judged
 from brokerage.models import WaitGroup
+from brokerage.queries.asks import sites_with
 from brokerage.queries.idle_slots import SlotAsk, idle_slots
+from brokerage.queries.site_limits import station_sites
 from brokerage.queries.wait_groups import (
     AskTogether,
     any_waits,
@@ -73,6 +75,7 @@ def free(run: Run) -> int:
     urgent += _rested(groups_beside(idle_since, MOST_GROUPS - len(urgent), urgent), run.now)
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
     groups = urgent + touched
+    offered = station_sites({station for group in groups for station in group.ask.get("stations", ())})
     grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
     more_left: list[int] = []
     causes: dict[int, WaitCause] = {}
@@ -81,7 +84,7 @@ def free(run: Run) -> int:
         together = ask_together(group)
         if together is None:
             return []
-        decision = _decided(together, snapshot, config)
+        decision = _decided(together, snapshot, config, offered)
         cause = cause_of(decision)
         if (list(cause.criteria), list(cause.queues)) != (group.criteria, group.queues):
             causes[group.id] = cause  # what is left of the group is touched by what moves there from now on
@@ -121,9 +124,12 @@ def _note_moves(loads: Mapping[str, QueueLoad], work: Mapping[str, float]) -> No
     _seen.update(known)
 
 
-def _decided(together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig) -> TaskDecision[Any]:
-    """The decision about a group on what is true now."""
-    ask, nuclei = replace(together.ask, usage=Usage()), together.policy.activity == NUCLEUS
+def _decided(
+    together: AskTogether, snapshot: GridSnapshot, config: BrokerConfig, offered: Mapping[str, Collection[str]]
+) -> TaskDecision[Any]:
+    """The decision about a group on what is true now. `offered`: station -> sites."""
+    asked, nuclei = together.ask, together.policy.activity == NUCLEUS
+    ask = replace(asked, usage=Usage(), station_sites=sites_with(asked.stations, offered))
     facts = replace(together.task_facts, able_queues=None, added=()) if nuclei else together.task_facts
     policy = together.policy if nuclei else config.policy(ask.vo, together.policy.activity)
     return decide_task(DecisionRequest(snapshot, facts, ask, policy, config))

@@ -73,6 +73,7 @@ class SiteAdvertisementView(APIView):
         summary="Advertise a site",
         description="With an enrolment secret of the site. The site gets jobs until one of both limits is reached, by what it "
         "counted and what it got since. 409: a newer count is there. The same once more changes nothing.",
+        auth=[{"enrolment": []}],  # type: ignore[list-item]  # it is put into the document as it is
         request={"application/json": model_schema(SiteMessage)},
         responses={200: AdvertisementShown, **refusals(400, 404, 409, 422, 429)},
     )

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
@@ -70,6 +74,39 @@ def processing_type(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, N
     takes = queues.where_text("allowed_processing", wanted, lambda types: not types or wanted in types.split("|"))
     spares = queues.where_text("excluded_processing", wanted, lambda types: not types or wanted not in types.split("|"))
     return takes & spares, {"processing_type": wanted}
+
+
+@filter("banned_site", "its site {site} is among those that the task bans")
+def banned_site(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
+    """Pilots at sites in `bannedSites` get no job of the task, so none goes there, also where the task names its queue.
+
+    Practice alone has it. Source: facts on matching a3.
+    """
+    banned = np.array(sorted(ask.banned_sites), dtype=np.str_)
+    return ~np.isin(queues.site, banned) if ask.banned_sites else True, {"site": queues.site}
+
+
+@filters(Criterion("no_station", "its site offers none of the stations {stations}; {where}", "temporary", opens=True))
+def no_station(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool], Numbers]:
+    """Only sites that offer one of `stations` get jobs of the task: elsewhere no pilot would take them.
+
+    A site may advertise one any time; until then input that is at other sites must not keep the task from those. Practice alone
+    has it. Source: seed 004; decision H8.
+    """
+    offering = np.array(sorted(ask.station_sites), dtype=np.str_)
+    place = np.isin(queues.site, offering) if ask.stations else True
+    return (place,), {"stations": ", ".join(ask.stations), "where": _where_offered(ask.station_sites)}
+
+
+MOST_NAMED = 5
+"""Sites that a sentence names."""
+
+
+def _where_offered(sites: Sequence[str]) -> str:
+    if not sites:
+        return "no site offers them now"
+    more = f" and {len(sites) - MOST_NAMED} more sites" if len(sites) > MOST_NAMED else ""
+    return f"they are offered at {', '.join(sites[:MOST_NAMED])}{more}"
 
 
 ONLY_NUCLEUS = -1.0

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
+from brokerage.ledger.waits import grid_changed
 from brokerage.models import Site, SiteAdvertisement
 from brokerage.rules.dispatch.site_limits import Advertisement, advertised, time_fault
 
@@ -124,6 +125,8 @@ def advertise(site: str, count: SiteCount, sent_by: str) -> None:
             "matched": state.matched,
         },
     )
+    if count.stations != (tuple(last.stations) if last else ()):
+        grid_changed()  # tasks wait for a site that offers a station
 
 
 def take_room(site: str, n: int, max_age_s: float, before: list[Call] | None = None) -> Block | None:

@@ -26,6 +26,7 @@ from brokerage.filters.inputs import max_io_intensity, remoteio
 from brokerage.filters.load import disk_io_analysis
 from brokerage.filters.locality import file_unavailable, locality, virtual_placement
 from brokerage.filters.shares import zero_share_analysis
+from brokerage.filters.sites import banned_site, no_station
 from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import software
 from brokerage.filters.walltime import maxtime_for_scouts_analysis, walltime_analysis
@@ -69,4 +70,5 @@ class Analysis(BrokeragePolicy):
         file_unavailable,
     )
     weights = (running_over_all_queued,)
+    further_filters = (banned_site, no_station)
     select, otherwise = Best("BEST_ANALYSIS", least="MIN_WEIGHT"), PendingFor("PENDING_ANALYSIS")

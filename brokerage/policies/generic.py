@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerage.filters.activity import nopilot_generic
 from brokerage.filters.disk import output_space, scratch_unscaled
-from brokerage.filters.sites import nonpreassigned, processing_type, site_lists, status
+from brokerage.filters.sites import banned_site, no_station, nonpreassigned, processing_type, site_lists, status
 from brokerage.filters.slots import cpucore, memory_uncompensated
 from brokerage.filters.walltime import walltime_generic
 from brokerage.rules.decision.declare import Best, BrokeragePolicy, PendingFor, policy
@@ -29,4 +29,5 @@ class Generic(BrokeragePolicy):
         nopilot_generic,
     )
     weights = (running_over_waiting,)
+    further_filters = (banned_site, no_station)
     select, otherwise = Best("BEST_GENERIC"), PendingFor("PENDING_GENERIC")

@@ -11,7 +11,7 @@ from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, 
 from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
 from brokerage.filters.load import disk_io, non_pledged, opportunistic, queue_caps, transferring
 from brokerage.filters.shares import zero_share
-from brokerage.filters.sites import not_nucleus, production_candidates, status, t1weight
+from brokerage.filters.sites import banned_site, no_station, not_nucleus, production_candidates, status, t1weight
 from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import connectivity, software
 from brokerage.filters.walltime import longwalltime, maxtime_for_scouts, shortwalltime
@@ -54,5 +54,14 @@ class Production(BrokeragePolicy):
     )
     weights = (running_over_queued, data_availability, t1, network)
     late_filters = (queue_caps,)
-    further_filters = (dest_blacklisted, opportunistic, longwalltime, non_pledged, max_io_intensity, non_local)
+    further_filters = (
+        dest_blacklisted,
+        opportunistic,
+        longwalltime,
+        non_pledged,
+        max_io_intensity,
+        non_local,
+        banned_site,
+        no_station,
+    )
     select, otherwise = Best("BEST_PRODUCTION", least="MIN_WEIGHT"), PendingFor("PENDING_PRODUCTION")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import ceil
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from brokerage.rules.dispatch.task_requirement import listed_by_task
 from brokerage.rules.facts.ask import Ask, Chunk, ChunkDataset
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.dataset_attributes import read_attributes
@@ -30,6 +32,9 @@ DIRECT = "direct"
 
 _NIGHTLY = re.compile(r"(rel_\d+|\d{4}-\d{2}-\d{2}T\d{4})$")
 """How releases and caches end that are builds of one night."""
+
+
+NOWHERE: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
 class Input(NamedTuple):
@@ -73,8 +78,8 @@ def chunk_of(inputs: Sequence[Input], jobs: Sequence[JobPlan], files: Sequence[I
     )
 
 
-def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
-    """The ask for a chunk of a task's files; `now` tells for how long the task has waited.
+def task_ask(task: Task, chunk: Chunk, now: datetime, offered: Mapping[str, Collection[str]] = NOWHERE) -> Ask:
+    """The ask for a chunk of a task's files; `now` tells for how long the task has waited. `offered`: station -> sites.
 
     The walltime that a task gives per MB of input counts only where none follows from its cpuTime (seed 000).
     """
@@ -97,6 +102,7 @@ def task_ask(task: Task, chunk: Chunk, now: datetime) -> Ask:
         scout=parse(task.split_rule).scouting,
         chunk=chunk,
         **_places(task, params),
+        **_matched_places(params, offered),
         **_needs(task, params),
         **_software(task),
     )
@@ -123,6 +129,26 @@ def _places(task: Task, params: Mapping[str, Any]) -> dict[str, Any]:
         "output_tokens": ()
         if rules.in_step
         else tuple(sorted({token for item in _items(params) if (token := item.get("token"))})),
+    }
+
+
+def stations_of(tasks: Iterable[Task]) -> set[str]:
+    """The stations that these tasks name."""
+    return {station for task in tasks for station in listed_by_task("stations", task.params.task_params)}
+
+
+def sites_with(stations: Iterable[str], offered: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """The sites that offer one of these stations, sorted."""
+    return tuple(sorted({site for station in stations for site in offered.get(station, ())}))
+
+
+def _matched_places(params: Mapping[str, Any], offered: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """At which sites pilots can get the jobs at all."""
+    stations = listed_by_task("stations", params)
+    return {
+        "banned_sites": tuple(sorted(listed_by_task("banned_sites", params))),
+        "stations": tuple(sorted(stations)),
+        "station_sites": sites_with(stations, offered),
     }
 
 

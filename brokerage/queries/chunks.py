@@ -6,7 +6,7 @@ A query each, for all of them. Here: reading it. Not here: the ask made of it (`
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,8 @@ from django.db import connection
 from django.db.models import prefetch_related_objects
 
 from broker_site.foundation import gdpconfig
-from brokerage.queries.asks import GB, Input
+from brokerage.queries.asks import GB, Input, stations_of
+from brokerage.queries.site_limits import station_sites
 from brokerage.rules.facts.job_kind import MERGING_KINDS
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.measurements import NO_JOBS
@@ -51,7 +52,7 @@ class BatchInputs:
     """What the tasks of a batch read: datasets by task (masters first), sizes of datasets, copies by name, ended jobs by task.
 
     `unavailable`: why the catalogue did not answer; empty where it did. `withheld`: by task, an input of another VO that it may
-    not read any more.
+    not read any more. `offered`: stations that the tasks name -> sites that offer them.
     """
 
     inputs: Mapping[int, list[Dataset]]
@@ -60,6 +61,7 @@ class BatchInputs:
     unavailable: str
     ended: Mapping[int, list[Mapping[str, Any]]]
     withheld: Mapping[int, str] = field(default_factory=dict)
+    offered: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def masters(self, task: Task) -> list[Dataset]:
         return [dataset for dataset in self.inputs.get(task.id, ()) if dataset.master_id is None]
@@ -140,7 +142,8 @@ def load_batch(tasks: Sequence[Task], *, whole: bool = False) -> BatchInputs:
     except CatalogueUnavailable as error:
         unavailable = str(error) or "no reason given"
     sizes, withheld = sizes_of(sized) if sized else {}, withheld_inputs(tasks, read)
-    return BatchInputs(inputs, sizes, replicas, unavailable, ended_lately(within_s), withheld)
+    offered = station_sites(stations_of(tasks))
+    return BatchInputs(inputs, sizes, replicas, unavailable, ended_lately(within_s), withheld, offered)
 
 
 def joined(batches: Sequence[BatchInputs]) -> BatchInputs:
@@ -154,6 +157,7 @@ def joined(batches: Sequence[BatchInputs]) -> BatchInputs:
         whole.replicas = {**whole.replicas, **part.replicas}
         whole.ended = {**whole.ended, **part.ended}
         whole.withheld = {**whole.withheld, **part.withheld}
+        whole.offered = {**whole.offered, **part.offered}
     return whole
 
 

@@ -50,7 +50,9 @@ class DecisionRequests:
         masters = self.batch.masters(task)
         usable = peek(task, masters[0], LOOKED_AT) if masters else None
         jobs = usable.smallest() if usable else ()
-        ask = task_ask(task, chunk_of(inputs, jobs, usable.files) if usable and jobs else Chunk(), self.snapshot.now)
+        ask = task_ask(
+            task, chunk_of(inputs, jobs, usable.files) if usable and jobs else Chunk(), self.snapshot.now, self.batch.offered
+        )
         return DecisionRequest(self.snapshot, task_facts, ask, policy, self.config, _seed(task))
 
     def for_queues(self, task: Task, dataset: Dataset, usable: UsableInput, jobs: Sequence[JobPlan]) -> DecisionRequest:
@@ -58,7 +60,7 @@ class DecisionRequests:
         policy = self.config.policy(task.vo, activity_of(task.prod_source_label))
         inputs = inputs_taken(dataset, usable.files, self.batch.inputs.get(task.id, ()), self.batch.sizes)
         task_facts = self.batch.task_facts(task, inputs, self.snapshot.storages, usable.files)
-        ask = task_ask(task, chunk_of(inputs, jobs, usable.files), self.snapshot.now)
+        ask = task_ask(task, chunk_of(inputs, jobs, usable.files), self.snapshot.now, self.batch.offered)
         return DecisionRequest(self.snapshot, task_facts, ask, policy, self.config, _seed(task))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connections
+from django.db import connection, connections
 
 from broker_site.foundation import gdpconfig
 from brokerage.rules.dispatch.site_limits import Advertisement, ExecutionSite, SiteState, room, why_no_room
@@ -16,6 +16,11 @@ SELECT site_id, number, counted_at, arrived_at, extract(epoch FROM now() - count
     max_jobs, max_submitting_jobs, current_jobs, current_submitting_jobs, matched
 FROM brokerage_siteadvertisement WHERE %(sites)s::text[] IS NULL OR site_id = ANY (%(sites)s) ORDER BY site_id
 """
+_OFFERED = """
+SELECT a.site_id, station FROM brokerage_siteadvertisement a, unnest(a.stations) station
+WHERE a.stations && %(stations)s::varchar[] AND station = ANY (%(stations)s::varchar[]) ORDER BY a.site_id
+"""
+"""One row for each site that has advertised is read: there are hundreds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,18 @@ def advertised_sites(sites: Collection[str] | None = None, alias: str = "default
     with connections[alias].cursor() as cursor:
         cursor.execute(_READ, {"sites": None if sites is None else list(sites)})
         return {row[0]: _site(*row) for row in cursor.fetchall()}
+
+
+def station_sites(stations: Collection[str]) -> dict[str, list[str]]:
+    """Station -> the sites that offer it by their last advertisement, however old that is; one statement, none for no station."""
+    offered: dict[str, list[str]] = {}
+    if not stations:
+        return offered
+    with connection.cursor() as cursor:
+        cursor.execute(_OFFERED, {"stations": sorted(stations)})
+        for site, station in cursor.fetchall():
+            offered.setdefault(station, []).append(site)
+    return offered
 
 
 def max_age_s() -> float:

@@ -11,13 +11,15 @@ from contextlib import contextmanager
 from django.db import connection, transaction
 
 from broker_site.foundation.kernel import clock
+from brokerage.queries.asks import sites_with
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.decision_requests import DecisionRequests
 from brokerage.queries.feeds import stale_feeds
+from brokerage.queries.site_limits import station_sites
 from brokerage.queries.usable_input import peek
 from brokerage.rules.decision.assembly import DecisionRequest
 from brokerage.rules.decision.policy_choice import Unusable
-from brokerage.rules.explain.edits import Edit
+from brokerage.rules.explain.edits import Edit, edited_ask
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.explain.what_if import what_if as decide_with_edits
 from workqueues.models import Task
@@ -40,9 +42,18 @@ def what_if(task: Task, edits: Sequence[Edit] = ()) -> WhatIf:
     try:
         with reading_only():
             request = current_request(task)
+            edits = _with_offers(request, edits)
         return decide_with_edits(request, edits)
     except (Unusable, BadPlan, CannotAsk) as no:
         raise NothingToDecide(str(no)) from no
+
+
+def _with_offers(request: DecisionRequest, edits: Sequence[Edit]) -> Sequence[Edit]:
+    """The edits, and where the stations are offered now that they name."""
+    ask, _, _ = edited_ask(request.ask, edits)
+    if ask.stations == request.ask.stations or any(edit.name == "station_sites" for edit in edits):
+        return edits
+    return [*edits, Edit("station_sites", list(sites_with(ask.stations, station_sites(ask.stations))))]
 
 
 @contextmanager

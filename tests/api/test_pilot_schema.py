@@ -21,7 +21,7 @@ from broker_site.foundation.access.routes import MARK
 from brokerage.api.matching import MATCHING
 from brokerage.api.pilots import REGISTERING
 from brokerage.api.reports import REPORTING
-from brokerage.api.urls import pilot_urlpatterns
+from brokerage.api.urls import pilot_urlpatterns, urlpatterns
 from brokerage.queries.pilots import QUEUES
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.dispatch.pilot_messages import read_ask
@@ -30,7 +30,10 @@ from tests.flow.steps import run_agents
 
 ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = ROOT / "docs" / "reference" / "pilot-protocol.md"
+ADVERTISING = next(pattern for pattern in urlpatterns if pattern.name == "site-advertisement")
+"""The verb of sites; it goes the long way, as people's requests do."""
 SECTION = re.compile(r"^## .*`POST (/api/v1/[^`]+)`$")
+COUNTED = {"counted_at": "2026-01-01T10:00:00Z", "current_jobs": 1, "current_submitting_jobs": 0}
 REQUEST = "0d1c0c0e-6a44-4b1c-9c0e-2f5f3f0e1a11"
 
 
@@ -111,7 +114,14 @@ def test_each_verb_of_pilots_is_in_it_with_body_and_answer_and_asks_for_the_toke
 
 def test_every_verb_has_examples_on_the_page_of_the_wire_for_body_and_answer() -> None:
     found = {(example.path, example.status > 0) for example in examples()}
-    assert found == {(address(pattern), answer) for pattern in pilot_urlpatterns for answer in (True, False)}
+    assert found == {(address(pattern), answer) for pattern in (*pilot_urlpatterns, ADVERTISING) for answer in (True, False)}
+
+
+def test_a_site_advertises_itself_under_the_token_of_an_enrolment() -> None:
+    told = operation(address(ADVERTISING))
+    assert told["security"] == [{"enrolment": []}]
+    assert {"200", "400", "401", "403", "404", "409", "422", "429"} <= set(told["responses"])
+    assert told["responses"]["422"]["content"]["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
 
 
 @pytest.mark.parametrize("example", [*examples()], ids=lambda example: f"{example.path} {example.status or 'body'}")
@@ -137,6 +147,10 @@ def test_the_examples_of_the_page_are_as_it_says(example: Example) -> None:
         ("/api/v1/jobs/{job_id}/report/", {"status": "finished", "outputs": [{"lfn": "a"}]}),
         ("/api/v1/jobs/{job_id}/report/", {"status": "finished", "metrics": {"cpu_s": []}}),
         ("/api/v1/jobs/{job_id}/report/", {"status": "failed", "error": "crash"}),
+        ("/api/v1/sites/{site}/advertisement/", {"current_jobs": 1, "current_submitting_jobs": 0}),
+        ("/api/v1/sites/{site}/advertisement/", {**COUNTED, "max_jobs": -1}),
+        ("/api/v1/sites/{site}/advertisement/", {**COUNTED, "kind": "odd"}),
+        ("/api/v1/sites/{site}/advertisement/", {**COUNTED, "stations": ["st"] * 1001}),
     ],
 )
 def test_it_refuses_what_the_verbs_refuse(path: str, body: dict[str, Any]) -> None:

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask, Usage
-from tests.oracles.generic import means, megabytes, merged, walltime
+from tests.oracles.generic import means, megabytes, merged, unmatched, walltime
 from tests.oracles.production import DAY, running
 
 Row = Mapping[str, Any]
 
 MANY: dict[str, list[Any]] = {
-    "site": ["A"],
+    "site": ["A", "B"],
     "type": ["unified"] * 5 + ["production"],
     "status": ["online"] * 8 + ["test"],
     "storage": ["", "D1", "D2"],
@@ -67,6 +67,9 @@ TASKS: dict[str, list[Any]] = {
     "task_priority": [1000, 1000, 2000],
     "cloud": [None, None, "DE"],
     "included_sites": [(), (), ("Q*",), ("*1", "*2", "AUTO"), ("AUTO",)],
+    "banned_sites": [(), (), (), ("A",), ("C", "B")],
+    "stations": [(), (), (), ("st1",)],
+    "station_sites": [(), ("A",), ("B", "C")],
     "core_count": [None, 0, 1, 8],
     "merge_core_count": [None, None, 8],
     "merge_ram_count": [None, None, 3000],
@@ -214,6 +217,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
         ("min_walltime", not ask.cpu_time and short and not ask.merge),
         ("cloudmismatch", ask.cloud is not None and row["cloud"] not in ("", ask.cloud)),
         ("fileunavailable", row["use_only_local_data"] and row["missing_files"] > 0),
+        *unmatched(ask, row),
     ]
     return [label for label, fails in verdicts if fails]
 

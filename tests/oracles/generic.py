@@ -28,6 +28,14 @@ def merged(ask: Ask) -> Ask:
     return replace(ask, ram_count=tried) if tried > (ask.ram_count or 0) else ask
 
 
+def unmatched(ask: Ask, row: Row) -> list[tuple[str, bool]]:
+    """Where no pilot of the queue's site would get the jobs."""
+    return [
+        ("banned_site", row["site"] in ask.banned_sites),
+        ("no_station", len(ask.stations) > 0 and row["site"] not in ask.station_sites),
+    ]
+
+
 def walltime(ask: Ask, row: Row) -> float | None:
     """Expected walltime at the queue, s."""
     if not ask.cpu_time:
@@ -80,6 +88,7 @@ def failing(ask: Ask, row: Row) -> list[str]:
             ),
         ),
         ("nopilot", not assigned and row["requests_3h"] == 0),
+        *unmatched(ask, row),
     ]
     return [label for label, fails in verdicts if fails]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brokerage.rules.facts.ask import Ask
-from tests.oracles.generic import means, megabytes, merged, walltime
+from tests.oracles.generic import means, megabytes, merged, unmatched, walltime
 
 Row = Mapping[str, Any]
 DAY, HOUR = 86400, 3600
@@ -65,6 +65,9 @@ TASKS: dict[str, list[Any]] = {
     "priority": [500, 500, 500, 800, 900, 1000],
     "site": [None] * 6 + ["Q1", "A, Q2*"],
     "nucleus": ["N"],
+    "banned_sites": [(), (), (), ("A",), ("C", "B")],
+    "stations": [(), (), (), ("st1",)],
+    "station_sites": [(), ("A",), ("B", "C")],
     "merge_core_count": [None, None, 8],
     "merge_ram_count": [None, None, 1800, 3000],
     "chunk_ram": [None, None, 1800],
@@ -174,6 +177,7 @@ def last(ask: Ask, row: Row) -> list[tuple[str, bool]]:
         ("longwalltime", (walltime(ask, row) or 0) < row["mintime"]),
         ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
         ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
+        *unmatched(ask, row),
     ]
 
 

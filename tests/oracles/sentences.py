@@ -104,7 +104,14 @@ def limit(row: Row) -> int:
     return max(20, 2 * production.running(row))
 
 
+def where_offered(ask: Ask) -> str:
+    """Where the stations are."""
+    return f"they are offered at {', '.join(ask.station_sites)}" if ask.station_sites else "no site offers them now"
+
+
 ALIKE: dict[Named, Sentence] = {
+    ("banned_site", 0): lambda a, r: f"its site {r['site']} is among those that the task bans",
+    ("no_station", 0): lambda a, r: f"its site offers none of the stations {', '.join(a.stations)}; {where_offered(a)}",
     ("status", 0): lambda a, r: f"its status is {r['status']}, not online",
     ("shortwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue gives {r['maxtime']:.0f}",
     ("longwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue wants {r['mintime']:.0f} or more",

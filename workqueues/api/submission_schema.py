@@ -12,7 +12,9 @@ from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, no
 from workqueues.rules.task_parameters.declaration import parameters
 from workqueues.rules.task_parameters.items import AnyItem
 
-_TAKEN_OVER = ("type", "description", "enum", "minimum", "maximum", "maxLength", "pattern", "additionalProperties")
+_TAKEN_OVER = ("type", "description", "enum", "minimum", "maximum", "maxLength", "maxItems", "pattern", "additionalProperties")
+_NAMED_OTHERWISE = {"ge": "minimum", "le": "maximum"}
+"""Words that pydantic leaves as they are where a function comes before the limit."""
 
 
 @cache
@@ -36,13 +38,14 @@ def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, 
     if len(options) == 1:
         return _openapi({**options[0], **schema, "anyOf": ()}, models)
     document = {word: schema[word] for word in _TAKEN_OVER if word in schema}
+    document |= {word: schema[ours] for ours, word in _NAMED_OTHERWISE.items() if ours in schema}
     if options:
         document["anyOf"] = [_openapi(option, models) for option in options]
     if "const" in schema:
         document["enum"] = [schema["const"]]
     if "items" in schema:
         document["items"] = _openapi(schema["items"], models)
-    if (default := schema.get("default")) not in (None, "", []) and default >= schema.get("minimum", default):
+    if (default := schema.get("default")) not in (None, "", []) and default >= document.get("minimum", default):
         document["default"] = default
     if "properties" in schema:
         document["properties"] = {name: _openapi(p, models) for name, p in schema["properties"].items() if "row" not in p}

@@ -36,10 +36,15 @@ class TaskRequirement(NamedTuple):
 
 def task_requirement(owner: str, owner_group: str, architecture: str, parameters: Mapping[str, Any]) -> TaskRequirement:
     """By the parameters of the task as they were submitted; the platform by its architecture, where that is a name."""
-    sets = {attribute: listed(attribute, _listed(parameters.get(name))) for attribute, name in PARAMETERS.items()}
+    sets = {attribute: listed_by_task(attribute, parameters) for attribute in PARAMETERS}
     sets["platforms"] = _platforms(architecture)
     given = {attribute: values for attribute, values in sets.items() if values}
     return TaskRequirement(owner, owner_group, parameters.get("setup") or "", MappingProxyType(given))
+
+
+def listed_by_task(attribute: str, parameters: Mapping[str, Any]) -> frozenset[str]:
+    """What the task's parameters list under an attribute of its requirement, as it is matched."""
+    return listed(attribute, _listed(parameters.get(PARAMETERS[attribute])))
 
 
 def of_job(task: TaskRequirement, need: Requirement) -> Requirement:

@@ -44,7 +44,13 @@ MOST = 50
 EVERY = "*"
 """Stands for all entries of a part of the grid."""
 _RENAMED = {"current_priority": "priority", "trans_uses": "release"}
-_BY_NAME = {"includedSite": "included_sites", "excludedSite": "excluded_sites", "gshare": "share"}
+_BY_NAME = {
+    "includedSite": "included_sites",
+    "excludedSite": "excluded_sites",
+    "bannedSites": "banned_sites",
+    "stations": "stations",
+    "gshare": "share",
+}
 _TYPES: Mapping[Any, Any] = {
     str: str,
     int: Annotated[int, Field(ge=0, le=1e15), WHOLE],

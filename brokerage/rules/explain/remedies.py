@@ -35,6 +35,8 @@ _ATTRIBUTES: Mapping[str, str] = {
 }
 """Column of a queue -> the attribute of the grid document that it comes from."""
 
+_TOLD_BY_SITES: Mapping[str, str] = {"station_sites": "sites that offer one of the stations, by what they advertised last"}
+"""Fields of the ask that no parameter of a task sets."""
 
 LARGEST = 10**15
 """No value beyond is tried."""
@@ -119,7 +121,9 @@ def _of_queue(check: FailedCheck, inputs: RuleInputs) -> Iterator[Remedy]:
 def _of_task(inputs: RuleInputs, ask: Ask) -> Iterator[Remedy]:
     for field_name in inputs.ask:
         value = getattr(ask, field_name)
-        if field_name in PARAMETERS and value not in (None, "", (), False, 0):
+        if field_name in _TOLD_BY_SITES:
+            yield Remedy("moment", field_name, value, _TOLD_BY_SITES[field_name], field_name)
+        elif field_name in PARAMETERS and value not in (None, "", (), False, 0):
             name = NAMES.get(field_name, field_name)
             yield Remedy("task", name, value, PARAMETERS[name].doc, name)
 

@@ -84,6 +84,7 @@ class Ask:
     `priority` is the current one, `task_priority` that of the submission. `container_sources` are the places of the container by
     the tags of the whole grid; `release` is `project-version`. `output_tokens` name the storages that outputs go to, by name or
     type. `waits_s`: seconds since something was last made for the task. `read_wan`: its input may be read over the network.
+    `station_sites`: sites that offer one of `stations`, by what they advertised last.
     """
 
     task_id: Count = 0
@@ -102,6 +103,9 @@ class Ask:
     site: str | None = None
     included_sites: tuple[str, ...] = ()
     excluded_sites: tuple[str, ...] = ()
+    banned_sites: tuple[str, ...] = ()
+    stations: tuple[str, ...] = ()
+    station_sites: tuple[str, ...] = ()
     core_count: Count | None = None
     max_core_count: Count | None = None
     ram_count: Amount | None = None

@@ -104,7 +104,7 @@ def immobility(task_decision: TaskDecision[Queues], over: Callable[[], str]) -> 
 
     Production moves it wherever the brokerage lets the task run. Jobs of users go to their input until every queue that has it
     has closed some of them, unless the task may run away from its input (seed 000); and not while the user has too much on the
-    way. A queue that never could take the task keeps no input from moving.
+    way. A queue that never could take the task, or whose site offers none of its stations, keeps no input from moving.
     """
     policy, ask, queues, config = task_decision.inputs
     known = {replica["dataset"] for replica in task_decision.task_facts.replicas}
@@ -117,8 +117,8 @@ def immobility(task_decision: TaskDecision[Queues], over: Callable[[], str]) -> 
     if not wants_local_input(ask, {key: config.get(key) for key in LOCALITY_KEYS}):
         return ""
     failed = task_decision.decision.failed()[: len(policy.judged)]
-    lasting = [number for number, criterion in enumerate(policy.judged) if criterion.lasts]
-    waiting = queues.local & ~failed[lasting].any(axis=0) & (queues.task_closed == 0)
+    away = [number for number, criterion in enumerate(policy.judged) if criterion.lasts or criterion.opens]
+    waiting = queues.local & ~failed[away].any(axis=0) & (queues.task_closed == 0)
     if not waiting.any():
         return ""
     names = sorted({queues.own_names[row] for row in np.flatnonzero(waiting).tolist()})

@@ -17,8 +17,10 @@ import numpy as np
 from brokerage.rules.decision.assembly import TaskDecision
 from brokerage.rules.decision.pipeline import able_in_time
 
-OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority")
-"""Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid is the same for all."""
+OF_ONE_TASK = ("task_id", "waits_s", "usage", "task_priority", "station_sites")
+"""Fields of an ask by which tasks that ask for the same may differ; what a user has on the grid, and where
+stations are offered, is the same for all.
+"""
 
 LOOK_NOW, MORE_LEFT = -1, -2
 """In place of the revision by which a group was judged: somebody says "look now"; more of its tasks found a place than are let go

@@ -62,7 +62,15 @@ TWO_TASKS = {"prod_source_label": "managed", "running": 9}
 ZERO_SHARE = {"fairsharepolicy": "type=evgensimul:100%"}
 MUCH = {"gb": 100.0, "files": 101, "io_intensity": 201}
 
-BOTH_BROKERS: dict[Named, Case] = {
+AT_S = {"queue_site": "S"}
+OFFERED: Values = {"queue_site": "S", "stations": ("st1",)}
+
+ALL_BROKERS: dict[Named, Case] = {
+    ("banned_site", 0): Switch(AT_S | {"banned_sites": ("R", "S*")}, AT_S | {"banned_sites": ("R", "S")}),
+    ("no_station", 0): Switch(OFFERED | {"station_sites": ("R", "S")}, OFFERED | {"station_sites": ("R",)}),
+}
+
+BOTH_BROKERS: dict[Named, Case] = ALL_BROKERS | {
     ("diskIO", 0): Limit("disk_io_task", (99, 100, 101), True, {"maxdiskio": 100, "disk_io": 101}),
     ("cpucore", 0): Limit("corecount", (3, 2, 1), True, {"core_count": 8}),
     ("max_cpucore", 0): Limit("corecount", (15, 16, 17), True, {"core_count": 8, "max_core_count": 16}),
@@ -181,7 +189,7 @@ ANALYSIS: dict[Named, Case] = BOTH_BROKERS | {
     ("low_weight", 0): Limit("running", (10, 9, 8), False, {"BEST_ANALYSIS": 1}, near={"running": 9}),
 }
 
-GENERIC: dict[Named, Case] = {
+GENERIC: dict[Named, Case] = ALL_BROKERS | {
     ("nonpreassigned", 0): Switch({"site": "Q"}, {"site": "R"}),
     ("excluded", 0): Switch({"excluded_sites": ("R",)}, {"excluded_sites": ("Q",)}),
     ("notincluded", 0): Switch({"included_sites": ("Q",)}, {"included_sites": ("R",)}),

@@ -41,6 +41,8 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 OF_THE_TASK = {"disk_io_task": "disk_io", "cloud_task": "cloud"}
 """Values of a task that are called like a column."""
+OF_THE_QUEUE = {"queue_site": "site"}
+"""Columns that are called like a value of a task."""
 
 ASKED = {field.name for field in fields(Ask)} | {"events", "gb", "files"}
 
@@ -77,6 +79,8 @@ def _split(policy: str, case: limits.Case, said: Mapping[str, Any]) -> tuple[Ask
     for name, value in said.items():
         if name in OF_THE_TASK:
             asked[OF_THE_TASK[name]] = value
+        elif name in OF_THE_QUEUE:
+            columns[OF_THE_QUEUE[name]] = value
         elif name in kind.kinds() and not (name == "site" and policy != "nucleus"):
             columns[name] = value
         elif name in ASKED:
