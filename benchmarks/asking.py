@@ -7,12 +7,16 @@ import uuid
 from collections.abc import Callable
 from itertools import islice
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg2
 from psycopg2.extras import register_uuid
 
 from benchmarks import requirements
+
+if TYPE_CHECKING:
+    from broker_site.foundation.access.principal import Principal
+    from brokerage.api.matching import PilotMatch
 
 LEASE_S = 7200.0
 PILOTS = 64
@@ -71,6 +75,23 @@ class Client:
             assert settle_jobs(words) == ["finished"] * len(words)
             done += len(words)
 
+    def registered(self, queue_ids: list[int]) -> None:
+        """Pilots of the queues register; they may hold any number of jobs."""
+        from brokerage.ledger.lease import HeldAtMost
+        from brokerage.models import Pilot
+
+        made = [Pilot(queue_id=queue_ids[i % len(queue_ids)], host="bench", slot=str(i)) for i in range(PILOTS)]
+        self.registered_pilots = [pilot.id for pilot in Pilot.objects.bulk_create(made)]
+        self.most = HeldAtMost(32_000, 0)
+
+    def limited(self, n: int) -> None:
+        """Take `n` jobs with the whole verb but its HTTP, at the queues whose sites have limits: every other one."""
+        self._timed(n, lambda said: self._answered(said, self.pilots[::2]))
+
+    def unlimited(self, n: int) -> None:
+        """The same at the other queues."""
+        self._timed(n, lambda said: self._answered(said, self.pilots[1::2]))
+
     def reference(self, n: int) -> None:
         """Take `n` rows of the bare table."""
         for _ in range(n):
@@ -111,18 +132,27 @@ class Client:
             said = {**said, "cpu_time_s": said["cpu_time_s"] - self.dice.randint(0, 50_000)}
         return {**said, "request": str(uuid.uuid4())}
 
-    def _take(self, said: dict[str, Any]) -> tuple[int, int] | None:
-        """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
-        from broker_site.foundation.sql.prepared import run_together
+    def _match(self, said: dict[str, Any], principal: Principal, pilot: uuid.UUID) -> PilotMatch:
+        """An ask as the verb reads it."""
         from brokerage.api.matching import PilotMatch, resource_of
-        from brokerage.ledger.lease import leasing
         from brokerage.queries.pilots import QUEUES
         from brokerage.rules.dispatch.pilot_messages import read_ask
 
-        principal = self.dice.choice(self.pilots)
         queue, ask = QUEUES.named(principal.queue), read_ask(said)
         assert queue is not None
-        match = PilotMatch(principal, uuid.uuid4(), queue, ask, resource_of(principal, queue, ask), self.most)
+        return PilotMatch(principal, pilot, queue, ask, resource_of(principal, queue, ask), self.most)
+
+    def _answered(self, said: dict[str, Any], pilots: list[Principal]) -> bool | None:
+        """Whether the answer to an ask of a registered pilot has a job; None: it has none."""
+        match = self._match(said, self.dice.choice(pilots), self.dice.choice(self.registered_pilots))
+        return match.tell([]).status_code == 200 or None
+
+    def _take(self, said: dict[str, Any]) -> tuple[int, int] | None:
+        """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
+        from broker_site.foundation.sql.prepared import run_together
+        from brokerage.ledger.lease import leasing
+
+        match = self._match(said, self.dice.choice(self.pilots), uuid.uuid4())
         for one in match.asks:
             for job_id, epoch, *_ in run_together(leasing([one])):
                 match.got(1)

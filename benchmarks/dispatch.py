@@ -39,6 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     late = f"jobs are open to {requirements.OPEN_TO} of the queues (to all, where there are fewer) until they are leased"
     parser.add_argument("--late", action="store_true", help=late)
+    limits = "at sites with an advertisement and running limits, beside other sites; at least 2 queues, jobs with their documents"
+    parser.add_argument("--limits", action="store_true", help=limits)
     parser.add_argument("--snapshot", action="store_true", help="before and after 10000 claims beside an old snapshot")
     parser.add_argument("--cycles", type=int, default=0, metavar="N", help="take and end so many jobs; the last tenth")
     parser.add_argument("--http", action="store_true", help="through the web server, 16 connections; one queue, sizes only")
@@ -51,7 +53,8 @@ class Stock:
 
     def __init__(self, server: Bench, waiting: int, grid: requirements.Grid, *, files: bool) -> None:
         self.server, self.waiting, self.files, self.late = server, waiting, files, grid.late
-        self.place = filling.task(next(iter(grid.queues)))
+        self.queue_ids = list(grid.queues)
+        self.place = filling.task(self.queue_ids[0])
         server.execute(*filling.BARE)
         self._next = {"brokerage_job": 1, "bare": 1}
         self._gone = {"brokerage_job": 0, "bare": 0}
@@ -104,12 +107,16 @@ def run(options: Namespace) -> Iterator[Line]:
         if options.http:
             yield from _over_http(server, options, sizes)
             return
-        sizes |= {"clients": options.clients, "queues": options.queues, "kinds": options.kinds, "late": options.late}
-        grid = requirements.grid(options.task_queues, options.queues, options.kinds, late=options.late)
-        stock = Stock(server, options.waiting + options.cycles, grid, files=options.cycles > 0)
+        sizes |= {"clients": options.clients, "kinds": options.kinds, "late": options.late}
+        sizes["queues"] = queues = max(options.queues, 2) if options.limits else options.queues
+        grid = requirements.grid(options.task_queues, queues, options.kinds, late=options.late)
+        stock = Stock(server, options.waiting + options.cycles, grid, files=options.limits or options.cycles > 0)
         with Crew(options.clients, Client, [*grid.queues.values()], options.kinds, server.url) as crew:
             if options.cycles:
                 yield from _cycles(server, crew, stock, sizes, options.cycles)
+            elif options.limits:
+                requirements.limit_every_other_site(grid)
+                yield from _beside_sites_without_limits(server, crew, stock, {**sizes, "limits": True}, options.rounds)
             elif options.snapshot:
                 yield from _beside_a_snapshot(server, crew, stock, sizes, options.rounds)
             else:
@@ -136,19 +143,46 @@ def _operations(waiting: int, clients: int) -> int:
 
 
 def _against_bare(server: Bench, crew: Crew, stock: Stock, sizes: Line, rounds: int) -> Iterator[Line]:
-    n, latencies = _operations(stock.waiting, crew.size), Latencies(crew)
+    legs = Legs(server, crew, stock)
+    ours, reference = legs.of("ours", "brokerage_job"), legs.of("reference", "bare")
+    for line in compare("dispatch", "jobs/s", ours, reference, sizes, rounds):
+        yield {**line, **legs.told()} if "ratio" in line else line
 
-    def leg(method: str, table: str) -> Callable[[], Lap]:
+
+def _beside_sites_without_limits(server: Bench, crew: Crew, stock: Stock, sizes: Line, rounds: int) -> Iterator[Line]:
+    """Ours: at the sites with limits; the reference: the same verb at the others."""
+    crew.tell("registered", stock.queue_ids)
+    legs = Legs(server, crew, stock, few_pilots=True)
+    ours, reference = legs.of("limited", "brokerage_job"), legs.of("unlimited", "brokerage_job")
+    for line in compare("dispatch", "jobs/s", ours, reference, sizes, rounds):
+        yield {**line, **legs.told()} if "ratio" in line else line
+
+
+class Legs:
+    """The legs of a run, and what each took. `few_pilots`: what they hold is taken from them between rounds."""
+
+    def __init__(self, server: Bench, crew: Crew, stock: Stock, *, few_pilots: bool = False) -> None:
+        self._server, self._crew, self._stock, self._few_pilots = server, crew, stock, few_pilots
+        # A leg of few pilots takes jobs of half of the queues only.
+        waiting = stock.waiting // 3 if few_pilots else stock.waiting
+        self._n, self._latencies = _operations(waiting, crew.size), Latencies(crew)
+
+    def of(self, method: str, table: str) -> Callable[[], Lap]:
+        """The leg that calls this method of the clients, which takes jobs of this table."""
+
         def lap() -> Lap:
-            stock.take(table, n)
-            done = watched(lambda: crew.do(method, n), server.cpu_s)
-            latencies.note(method)
+            if self._few_pilots:
+                self._server.execute(http.FREE)
+            self._stock.take(table, self._n)
+            done = watched(lambda: self._crew.do(method, self._n), self._server.cpu_s)
+            self._latencies.note(method)
             return done
 
         return lap
 
-    for line in compare("dispatch", "jobs/s", leg("ours", "brokerage_job"), leg("reference", "bare"), sizes, rounds):
-        yield {**line, "p50_p99_ms": latencies.told(), "in_vain": _in_vain(crew)} if "ratio" in line else line
+    def told(self) -> Line:
+        """What stands beside the rates."""
+        return {"p50_p99_ms": self._latencies.told(), "in_vain": _in_vain(self._crew)}
 
 
 def _in_vain(crew: Crew) -> float:

@@ -130,3 +130,20 @@ def descriptions(dice: Random, kinds: str) -> Iterator[dict[str, Any]]:
             "banned_sites": dice.sample(SITES, 2),
             "owner_group": dice.sample(GROUPS, 8) if dice.random() < 0.2 else [],
         }
+
+
+def limit_every_other_site(grid: Grid) -> None:
+    """The sites of every other queue advertise room without end, and have running limits that nothing reaches."""
+    from django.utils import timezone
+
+    from broker_site.foundation.gdpconfig import set_override
+    from brokerage.ledger.site_limits import SiteCount, advertise
+    from brokerage.rules.dispatch.site_limits import Advertisement
+
+    sites = SITES[: len(grid.queues) : 2]
+    ad = Advertisement(max_jobs=10**6, max_submitting_jobs=10**6, current_jobs=0, current_submitting_jobs=0)
+    for site in sites:
+        advertise(site, SiteCount(ad, timezone.now()), "bench")
+    limits = {site: {"vo": {VO: 10**6}, "owner": dict.fromkeys(OWNERS[:10], 10**6)} for site in sites}
+    for key, value in (("RUNNING_LIMITS", limits), ("SITE_AD_MAX_AGE", 86_400.0)):
+        set_override("dispatch", key, value, who="benchmark", why="limits of every other site")

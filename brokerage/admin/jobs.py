@@ -241,7 +241,10 @@ class JobOpeningAdmin(ReadOnlyAdmin):
     """Jobs that wait at a queue, and when they are open to others."""
 
     list_display = ("job_id", "task_queue", "due")
+    number_fields = ("job_id",)
     ordering = ("due",)
+    search_fields = ("=job_id",)
+    search_help_text = "Number of the job."
 
 
 @admin.register(IdleSlot)

@@ -35,7 +35,7 @@ class AskShown(serializers.Serializer[Any]):
 
     at = serializers.DateTimeField()
     pilot_id = serializers.UUIDField()
-    outcome = serializers.ChoiceField(choices=OUTCOMES, help_text="job, or why there was nothing")
+    outcome = serializers.CharField(help_text=f"one of {', '.join(OUTCOMES)}: it got jobs, or why there was nothing")
     jobs = serializers.ListField(child=serializers.IntegerField(), help_text="jobs that it got")
     offer = serializers.CharField(help_text="what the pilot offered, in words")
     text = serializers.CharField(help_text="the outcome in words")
@@ -49,7 +49,7 @@ class AskShown(serializers.Serializer[Any]):
 class AskCountShown(serializers.Serializer[Any]):
     """Asks that ended in one way."""
 
-    outcome = serializers.ChoiceField(choices=OUTCOMES)
+    outcome = serializers.CharField(help_text=f"one of {', '.join(OUTCOMES)}")
     text = serializers.CharField(help_text="the outcome in words")
     ten_minutes = serializers.IntegerField(help_text="in the last ten minutes")
     hour = serializers.IntegerField(help_text="in the last hour")
@@ -65,7 +65,7 @@ class QueueAsksShown(serializers.Serializer[Any]):
     counts = AskCountShown(many=True)
 
 
-class PlaceShown(serializers.Serializer[Any]):
+class PlaceAtQueue(serializers.Serializer[Any]):
     """Where the job's task queue stands at one computing queue."""
 
     queue = serializers.CharField()
@@ -96,7 +96,7 @@ class JobStandingShown(serializers.Serializer[Any]):
     ahead = serializers.IntegerField(help_text="jobs of its task queue that go before it")
     waiting = serializers.IntegerField(help_text="jobs of its task queue that wait")
     more = serializers.BooleanField(help_text="whether there are more than were counted")
-    places = PlaceShown(many=True, help_text="one for each computing queue to which it may go")
+    places = PlaceAtQueue(many=True, help_text="one for each computing queue to which it may go")
     asks = serializers.IntegerField(help_text="asks since it waits that are still known")
     suited = serializers.IntegerField(help_text="those that it suited")
     lacked = serializers.DictField(child=serializers.IntegerField(), help_text="attribute: asks that lacked it")

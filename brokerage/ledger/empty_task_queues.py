@@ -33,8 +33,11 @@ WITH old AS MATERIALIZED (
 SELECT DISTINCT task_queue_id FROM brokerage_job
 WHERE ended_at IS NULL AND task_queue_id = ANY (%(ids)s)
     AND (computing_queue_id IS NULL OR computing_queue_id IN (SELECT computing_queue_id FROM place))
+UNION SELECT task_queue_id FROM brokerage_jobopening WHERE task_queue_id = ANY (%(ids)s)
 """
-"""Those that a live job names: it may be ready soon, and shares and throttler know by its task queue whose it is."""
+"""Those that a live job names: it may be ready soon, and shares and throttler know by its task queue whose it is; and those where
+a job is to wait later.
+"""
 _PUT_OFF = "UPDATE brokerage_taskqueue SET used_at = now() WHERE id = ANY (%s)"
 _REMOVE = "DELETE FROM brokerage_taskqueue WHERE id = ANY (%s)"
 _SETS = """

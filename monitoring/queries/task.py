@@ -8,12 +8,15 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.queries.dataset_places import PlaceOfDataset, dataset_places
+from brokerage.rules.placement.binding import binding_of, told
 from brokerage.states import JOB
 from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import FILE_COUNTERS, Files, files_in, files_of
 from workqueues.models import Dataset, Task
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.states import INPUT_TYPES, MASTER_TYPES, OUTPUT_TYPES, PREMERGED_TYPES
 
@@ -100,7 +103,7 @@ class JobCounts:
 class TaskSummary:
     """A task and its surroundings. `task` is the row itself, read only, with its parameters.
 
-    `places`: a dataset, and how far it is where it is wanted.
+    `places`: a dataset, and how far it is where it is wanted. `binding`: when its jobs get their queue, as a sentence.
     """
 
     task: Task
@@ -112,6 +115,7 @@ class TaskSummary:
     parent: RelatedTask | None
     children: list[RelatedTask]
     jobs: JobCounts
+    binding: str = ""
 
     @property
     def any_premerged(self) -> bool:
@@ -138,7 +142,16 @@ def task_facts(task: Task, scope: VoScope) -> TaskSummary:
         parent=next((r for r in relatives if r.id == task.parent_tid), None),
         children=[r for r in relatives if r.id != task.parent_tid],
         jobs=count_jobs(task.id),
+        binding=_binding(task),
     )
+
+
+def _binding(task: Task) -> str:
+    """When the jobs of the task get their queue; its generator is known only when they are made, and their history says that."""
+    config = gdpconfig.component("dispatch", vo=task.vo)
+    parameters = task.params.task_params if hasattr(task, "params") else {}
+    binding = binding_of(parameters, activity_of(task.prod_source_label), task.core_count, config)
+    return told(binding, f"{binding.after_s:,} s")
 
 
 SAME = (

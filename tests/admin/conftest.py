@@ -17,6 +17,7 @@ from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
+from brokerage.ledger.task_queues import requirement_set
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
@@ -27,7 +28,6 @@ from brokerage.models import (
     DeclaredSlots,
     Feed,
     GroupUse,
-    Job,
     JobOpening,
     Link,
     LinkHour,
@@ -38,11 +38,9 @@ from brokerage.models import (
     Pilot,
     PilotCE,
     QueueAsk,
-    RequirementPlace,
-    RequirementSet,
-    RequirementValue,
     Software,
     StorageEndpoint,
+    TaskQueue,
     TransferLink,
 )
 from brokerage.rules.dispatch.requirement import Resource
@@ -93,25 +91,14 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     numbers = Advertisement(max_jobs=10, max_submitting_jobs=10, current_jobs=1, current_submitting_jobs=0)
     advertise(queue.site_id, SiteCount(numbers, timezone.now(), ("st1",)), "enrolment")
     assert take_room(queue.site_id, 1, 900.0)
+    places = {queue.id: (queue.name, f"{queue.name}_DISK")}
+    wide = TaskQueue.objects.create(vo="demo", requirement_set_id=requirement_set({"tags": {"GPU"}}, places))
+    JobOpening.objects.create(job_id=1, task_queue=wide, due=timezone.now())
+    GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=1.0, looked_at=timezone.now())
+    AskHour.objects.create(queue=queue, outcome="no_job", hour=timezone.now(), minutes=[1] * 60)
+    QueueAsk.objects.create(queue=queue, at=timezone.now(), pilot_id=uuid4(), outcome="no_job", offer={}, took_ms=1.0)
     MatchGauge.objects.create(site_id=queue.site_id, ce="ce1", attribute="vo", value="demo")
     PilotCE.objects.create(pilot=pilot, ce="ce1")
-
-
-def open_jobs(queue: ComputingQueue) -> None:
-    """What jobs require that are open to a queue, and what a group has used."""
-    of_tags = RequirementSet.objects.create(digest="5" * 64)
-    RequirementValue.objects.create(requirement_set=of_tags, attribute="tags", value="GPU")
-    RequirementPlace.objects.create(requirement_set=of_tags, computing_queue=queue, storage="ALPHA_DISK")
-    GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=100.0, looked_at=timezone.now())
-
-
-def asks_and_openings(queue: ComputingQueue, task: Task) -> None:
-    """An ask that is remembered and counted, and a job that is to be open to other queues."""
-    now = timezone.now()
-    QueueAsk.objects.create(queue=queue, at=now, pilot_id=uuid4(), outcome="job", jobs=[1], offer={"cores": 1}, took_ms=1.0)
-    AskHour.objects.create(queue=queue, outcome="job", hour=now, minutes=[0] * 59 + [1])
-    waiting = Job.objects.filter(task_id=task.id, task_queue_id__isnull=False).latest("id")
-    JobOpening.objects.create(job_id=waiting.id, task_queue_id=waiting.task_queue_id, due=now)
 
 
 def campaign() -> Task:
@@ -151,8 +138,6 @@ def campaign() -> Task:
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
     limits_of_a_site(alpha, idle)
-    open_jobs(alpha)
-    asks_and_openings(alpha, task)
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()

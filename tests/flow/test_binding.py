@@ -8,21 +8,34 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django.test import Client
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.run import run_agent
+from brokerage.ledger.empty_task_queues import remove_empty_task_queues
+from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import (
     ComputingQueue,
+    IdleHour,
     Job,
     JobChange,
     JobOpening,
     JobSpec,
     RequirementPlace,
+    TaskQueue,
 )
 from brokerage.queries.invariants import look
+from brokerage.queries.jobs import open_to
 from brokerage.queries.share_use import share_use
+from brokerage.queries.task_status import task_status
 from brokerage.queries.world import load_snapshot
-from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.explain.task_status_text import reasons
+from brokerage.rules.facts.job_kind import JobKind
+from tests.api.people import person
+from tests.builders import catalogue_dataset, grid, parameters, pilot, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
 from workqueues.ledger.commands import command
 from workqueues.models import CatalogueFile, Dataset, File, Replica, Task
@@ -221,6 +234,92 @@ def test_a_pilot_gets_no_open_job_whose_storage_there_is_gone() -> None:
     RequirementPlace.objects.filter(computing_queue=alpha).update(storage="GONE")
     assert try_take(alpha) is None
     assert run_jobs(beta) == 4
+
+
+def test_outputs_wait_to_be_merged_for_open_jobs_that_may_still_come_to_their_site() -> None:
+    alpha, beta, gamma = grid("ALPHA", "BETA", "GAMMA")
+    task = late(mergeOutput=True, excludedSite=["GAMMA"])
+    assert places() == {"ALPHA", "BETA"}
+    assert [end(take(alpha)), end(take(beta))] == ["merging", "merging"]
+    run_agents()
+    assert not Job.objects.filter(kind=JobKind.MERGE).exists(), "two open jobs may come to either site"
+    assert [end(take(alpha)), end(take(alpha))] == ["merging", "merging"]
+    run_agents()
+    merges = Job.objects.filter(kind=JobKind.MERGE).values_list("computing_queue__name", flat=True)
+    assert sorted(merges) == ["ALPHA", "BETA"]
+    assert violations() == []
+    for queue in (alpha, beta):
+        run_jobs(queue)
+    run_agents()
+    assert state(task) == "done"
+    assert try_take(gamma) is None
+
+
+def test_an_idle_slot_stands_beside_open_work_at_any_of_its_queues() -> None:
+    _, beta = grid("ALPHA", "BETA")
+    late()
+    note_vain_ask(pilot(beta, "idle"), beta.id, Resource("BETA", 1, 4000, 10000), 60.0)
+    run_agent("slots", looked=True)
+    assert IdleHour.objects.get(queue=beta).beside == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_share_of_a_task_is_changed_with_its_jobs_that_open_later() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    task = late(binding="late_after", bindingAfter=600)
+    raise_tasks([Urgency(task.id, 700, "Express", "test")])
+    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    run_agent("reap", looked=True)
+    assert set(Job.objects.values_list("task_queue__gshare", "priority")) == {("Express", 700)}
+    assert Job.objects.filter(computing_queue=None).count() == 4
+    assert run_jobs(alpha) + run_jobs(beta) == 4
+    assert violations() == []
+
+
+def test_task_queues_stay_for_jobs_that_open_later() -> None:
+    grid("ALPHA", "BETA")
+    late(binding="late_after", bindingAfter=600)
+    TaskQueue.objects.update(used_at=Now() - timedelta(hours=1))
+    remove_empty_task_queues(100)
+    assert TaskQueue.objects.filter(computing_queue=None).count() == 1
+
+
+def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
+    grid("ALPHA", "BETA")
+    task = late(nEvents=10)
+    job = Job.objects.get()
+    assert open_to(job.id) == ["ALPHA", "BETA"]
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    assert "open to 2 queues: ALPHA, BETA" in client.get(f"/jobs/{job.id}/").content.decode()
+    assert "when a pilot takes them" in client.get(f"/tasks/{task.id}/").content.decode()
+    assert ">open<" in client.get(f"/jobs/?task={task.id}").content.decode()
+    shown = person("bob", ("demo", "operator")).get(f"jobs/{job.id}/").json()
+    assert (shown["computing_queue"], shown["open_to"]) == (None, ["ALPHA", "BETA"])
+    assert JobChange.objects.get(job_id=job.id).why == "made for any of 2 queues: ALPHA, BETA"
+    assert "1 job waits at any of 2 queues for a pilot to be free" in " ".join(
+        reason.message for reason in reasons(task_status(task))
+    )
+
+
+def test_open_jobs_have_time_limits_too() -> None:
+    grid("ALPHA", "BETA")
+    late()
+    Job.objects.update(status_since=Now() - timedelta(days=30))
+    run_agent("reap", looked=True)
+    assert set(Job.objects.values_list("status", "sub_status")) == {("closed", "toreassign")}
+    assert violations() == []
+
+
+def test_a_paused_task_holds_its_open_jobs_back() -> None:
+    alpha, _ = grid("ALPHA", "BETA")
+    task = late()
+    command(task.id, "pause", "user:ada")
+    run_agent("command", looked=True)
+    assert try_take(alpha) is None
+    command(task.id, "resume", "user:ada")
+    run_agent("command", looked=True)
+    assert run_jobs(alpha) == 4
+    assert violations() == []
 
 
 def test_open_jobs_end_with_their_task() -> None:

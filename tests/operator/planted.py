@@ -91,6 +91,7 @@ PLANTED: dict[str, str] = {
     "job_in_the_queue": change(JOB, "ready_priority = ready_priority - 1", "status = 'activated'"),
     "lease_taken_back": change(JOB, "lease_until = now() - interval '1 hour'", "status = 'running'"),
     "lease_of_a_pilot": change(JOB, "lease_holder = '00000000-0000-4000-8000-000000000001'", "status = 'running'"),
+    "job_has_a_queue": change(JOB, "computing_queue_id = NULL", "status = 'running'"),
     "job_at_its_queue": change(JOB, "computing_queue_id = 999999"),
     "inputs_follow_their_job": change(INPUT, "status = 'live'", "status = 'returned'"),
     "job_whole": f"DELETE FROM {INPUT} WHERE id = (SELECT max(id) FROM {INPUT} WHERE status = 'returned')",

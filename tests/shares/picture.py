@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 
 from django.utils.html import format_html, format_html_join
 
@@ -24,8 +25,7 @@ def picture(tree: Sequence[Node], jobs: Sequence[Held], seconds: float, minutes:
     percent = targets(tree, 100.0)
     leaves = [leaf.name for node in tree for leaf in node.leaves()]
     seen = [_percents(mean_use(jobs, at - seconds / STEPS, at + seconds / STEPS)) for at in _times(seconds)]
-    used = [value for each in seen[STEPS // PARTS :] for value in each.values()]
-    most = 1.15 * max([percent[leaf] for leaf in leaves] + used)
+    most = 1.15 * max(*(percent[leaf] for leaf in leaves), *(max(p.values(), default=0.0) for p in seen[STEPS // PARTS :]))
     right, low = WIDTH - RIGHT, HEIGHT - BOTTOM
 
     def x(at_s: float) -> float:
@@ -36,7 +36,7 @@ def picture(tree: Sequence[Node], jobs: Sequence[Held], seconds: float, minutes:
 
     labels = _spread({leaf: y(percent[leaf]) for leaf in leaves})
     curves = []
-    for leaf, colour in zip(leaves, COLOURS, strict=True):
+    for leaf, colour in zip(leaves, cycle(COLOURS), strict=False):
         points = " ".join(f"{x(at)},{y(p.get(leaf, 0.0))}" for at, p in zip(_times(seconds), seen, strict=True))
         aim, text = y(percent[leaf]), f"{leaf} {percent[leaf]:.1f} %"
         curves.append((points, colour, LEFT, aim, right, aim, colour, right + 8, labels[leaf] + 4, colour, text))

@@ -18,7 +18,7 @@ from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.run import run_agent
 from brokerage.api.matching import TRIES, policy_of
 from brokerage.ledger.heartbeats import SignOfLife, beat
-from brokerage.ledger.lease import HeldAtMost, Lease, lease, register
+from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease, register
 from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.models import ComputingQueue, Pilot, QueueStorage
 from brokerage.queries.waiting import WAITING, AskedQueue
@@ -37,6 +37,7 @@ POWER = 10.0
 MORE = 2.0
 """Each leaf has so many times the work that its share does in the time."""
 EVENTS = 10
+LEASE_S = 3600.0
 
 
 class Kind(NamedTuple):
@@ -155,14 +156,16 @@ def ask(slot: Slot) -> Lease | None:
     asked = AskedQueue(slot.queue.id, partial(policy_of, slot.queue.name), gdpconfig.component("dispatch"))
     resource = Resource(slot.queue.name, cores=slot.cores, tags=None, grid_ces=None)
     tried: list[WaitingQueue] = []
+    request, most = uuid4(), HeldAtMost(slot.cores, 1)
 
-    def offers() -> Iterator[int]:
+    def offers() -> Iterator[int | Ask]:
         for fresh, _ in TRIES[:2]:
             for waiting, _ in WAITING.offers(asked, resource, fresh=fresh):
                 tried.append(waiting)
-                yield waiting.id
+                there = Ask(waiting.id, slot.pilot, request, LEASE_S, most, queue_id=slot.queue.id, storage=waiting.storage)
+                yield there if waiting.is_open else waiting.id
 
-    leased = lease(offers(), slot.pilot, uuid4(), 3600, HeldAtMost(slot.cores, 1))
+    leased = lease(offers(), slot.pilot, request, LEASE_S, most)
     if leased is None:
         note_vain_ask(slot.pilot, slot.queue.id, resource, 1.0)
         return None

@@ -83,9 +83,9 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
     Where VOs with several policies have work here, their policies take turns at random, each as often as the others.
     """
     vos: dict[DispatchPolicy, set[str]] = {}
-    for unit in fitting.units():
-        if (policy := policy_of(unit.vo)) is not None:
-            vos.setdefault(policy, set()).add(unit.vo)
+    for vo in dict.fromkeys(unit.vo for unit in fitting.units()):
+        if (policy := policy_of(vo)) is not None:
+            vos.setdefault(policy, set()).add(vo)
     policies = list(vos)
     if len(policies) > 1:
         turn.dice.shuffle(policies)

@@ -183,7 +183,7 @@ class WaitingList:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
-                flags &= needs <= offered
+                flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
         return flags
 
     def drained(self, waiting: WaitingQueue) -> None:

@@ -124,6 +124,15 @@ def test_beside_other_shares_each_has_a_part_of_the_room_by_its_percentage(
     assert tuple(rooms(*there, idle=idle, starts=starts).values()) == expected
 
 
+def test_a_share_that_is_about_to_get_jobs_keeps_its_part_free_from_the_first_one() -> None:
+    """Else the task that comes first fills all that may wait, and the others have nothing there when their turn comes."""
+    facts = measured(RUN, jobs("activated", 20), pilot=pilots())
+    wanting = parts_of_shares(facts, PERCENTS, ["Tests", "none"])
+    assert wanting == {"MC": 70 / 80, "Tests": 10 / 80}
+    grants = JobGrants(queue_loads(facts, NOW), wanting)
+    assert {share: grants.room("Q", LIMIT, share) for share in ("MC", "Tests")} == {"MC": 68, "Tests": 13}
+
+
 @pytest.mark.parametrize("percent", range(1, 100))
 def test_so_many_percent_of_a_hundred_are_so_many(percent: int) -> None:
     assert QueueLoad(slots=100).room_of_share("MC", LIMIT, percent / 100) == percent

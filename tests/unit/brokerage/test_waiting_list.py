@@ -14,7 +14,7 @@ from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
-from brokerage.rules.dispatch.resource import Described, Description, InvalidResource, described
+from brokerage.rules.dispatch.resource import NO_TIME, Described, Description, InvalidResource, described
 from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
 
@@ -60,7 +60,8 @@ needs = st.builds(
 )  # fmt: skip
 maybe = st.none() | SETS
 pilots = st.builds(
-    Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owners=SETS, owner_groups=SETS,
+    Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS,
+    cpu_time_s=SIZES | st.just(NO_TIME), owners=SETS, owner_groups=SETS,
     sharing_groups=SETS, setup=NAMES, sites=maybe, grid_ces=maybe, platforms=maybe, pilot_types=maybe, job_types=maybe,
     tags=maybe, required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
 )  # fmt: skip
