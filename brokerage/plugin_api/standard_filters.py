@@ -32,6 +32,8 @@ from brokerage.filters.nuclei import (
 )
 from brokerage.filters.shares import zero_share, zero_share_analysis
 from brokerage.filters.sites import (
+    banned_site,
+    no_station,
     nonpreassigned,
     not_nucleus,
     processing_type,

@@ -28,7 +28,6 @@ from brokerage.models import (
     DeclaredSlots,
     Feed,
     GroupUse,
-    Job,
     JobOpening,
     Link,
     LinkHour,
@@ -39,9 +38,6 @@ from brokerage.models import (
     Pilot,
     PilotCE,
     QueueAsk,
-    RequirementPlace,
-    RequirementSet,
-    RequirementValue,
     Software,
     StorageEndpoint,
     TaskQueue,
@@ -105,23 +101,6 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     PilotCE.objects.create(pilot=pilot, ce="ce1")
 
 
-def open_jobs(queue: ComputingQueue) -> None:
-    """What jobs require that are open to a queue, and what a group has used."""
-    of_tags = RequirementSet.objects.create(digest="5" * 64)
-    RequirementValue.objects.create(requirement_set=of_tags, attribute="tags", value="GPU")
-    RequirementPlace.objects.create(requirement_set=of_tags, computing_queue=queue, storage="ALPHA_DISK")
-    GroupUse.objects.create(vo="demo", owner_group="g", owner="ada", hour=timezone.now(), hs06_s=100.0, looked_at=timezone.now())
-
-
-def asks_and_openings(queue: ComputingQueue, task: Task) -> None:
-    """An ask that is remembered and counted, and a job that is to be open to other queues."""
-    now = timezone.now()
-    QueueAsk.objects.create(queue=queue, at=now, pilot_id=uuid4(), outcome="job", jobs=[1], offer={"cores": 1}, took_ms=1.0)
-    AskHour.objects.create(queue=queue, outcome="job", hour=now, minutes=[0] * 59 + [1])
-    waiting = Job.objects.filter(task_id=task.id, task_queue_id__isnull=False).latest("id")
-    JobOpening.objects.create(job_id=waiting.id, task_queue_id=waiting.task_queue_id, due=now)
-
-
 def campaign() -> Task:
     """Rows in every table: jobs failed, retried and running, decisions, histories."""
     alpha, beta = grid("ALPHA", "BETA")
@@ -159,8 +138,6 @@ def campaign() -> Task:
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
     limits_of_a_site(alpha, idle)
-    open_jobs(alpha)
-    asks_and_openings(alpha, task)
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()
