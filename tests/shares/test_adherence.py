@@ -89,7 +89,7 @@ def played(
 
 @pytest.mark.parametrize("binding", ["early", "late"])
 def test_every_share_gets_its_part_of_a_saturated_site(binding: str, request: pytest.FixtureRequest) -> None:
-    """Fewer slots, shorter jobs and less time than in the long form. The agents run as rarely, so they know less, and one slot that
+    """Fewer slots, shorter jobs and less time than in the long form. The agents run as rarely, so they know less, and a slot that
     comes late counts for more: two slots are allowed.
     """
     played(request, SaturatedSite.of(60, 0, queues=2), FEW, FEW_WORK, SHORT_S, slots=2, binding=binding)
