@@ -10,12 +10,13 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
 from threading import Barrier
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -24,11 +25,16 @@ from psycopg2 import sql
 
 from broker_site.roof.embedded import Instance
 
+if TYPE_CHECKING:
+    from workqueues.models import Task
+
 INSTANCE = "conformance"
 SITE, QUEUE, VO = "A", "Q", "conformance"
 CREATE = "CREATE DATABASE {name}"
 DROP = "DROP DATABASE IF EXISTS {name} WITH (FORCE)"
 WAIT_S = 60.0
+Wanted = Mapping[str, Any]
+NOTHING: Wanted = MappingProxyType({})
 
 
 class Outcome(NamedTuple):
@@ -90,6 +96,19 @@ def together(*calls: Callable[[], Any]) -> list[Any]:
         return list(pool.map(one, calls))
 
 
+def task_that_wants(wanted: Wanted) -> Task:
+    """A task whose jobs want this, in the words of the cases."""
+    from workqueues.models import Task, TaskParams
+
+    names = {"GridCEs": "gridCEs", "PilotTypes": "pilotTypes", "JobTypes": "jobTypes", "Tags": "tags", "Setup": "setup"}
+    said = {ours: wanted[theirs] for theirs, ours in (names | {"BannedSites": "bannedSites"}).items() if wanted.get(theirs)}
+    owner = {"user_name": wanted.get("Owner") or "somebody", "working_group": wanted.get("OwnerGroup") or ""}
+    platforms = wanted.get("Platforms") or [""]
+    task = Task(vo=VO, prod_source_label="user", architecture=platforms[0], **owner)
+    TaskParams(task=task, task_params=said)
+    return task
+
+
 class Site:
     """One site with one computing queue, emptied for each case."""
 
@@ -107,22 +126,20 @@ class Site:
         QUEUES.forget()
         WAITING.forget()
 
-    def task_queue(self, number: int = 0, sites: Collection[str] = ()) -> int:
-        """The task queue of jobs that ask for so many MB more, and where they are open to sites for these; made where it is
+    def task_queue(self, number: int = 0, wanted: Wanted = NOTHING) -> int:
+        """The task queue of jobs that want this and so many MB more, where they want sites one of open jobs; made where it is
         missing.
         """
         from brokerage.ledger.task_queues import open_task_queues, task_queues
         from brokerage.rules.placement.slots import Slot
-        from workqueues.models import Task, TaskParams
 
-        task = Task(vo=VO, prod_source_label="user", user_name="somebody")
-        TaskParams(task=task, task_params={})
-        slot = Slot(1, 1000 + number, 0, 3600)
-        if sites:
+        task = task_that_wants(wanted)
+        slot = Slot(1, int(wanted.get("MinRAM") or 1000) + number, 0, int(wanted.get("CPUTime") or 3600))
+        if wanted.get("Sites"):
             return open_task_queues(task, [slot], {self.queue.id: (QUEUE, "")})[slot]
         return task_queues(task, [(self.queue.id, slot)])[self.queue.id, slot]
 
-    def insert(self, number: int = 0, sites: Collection[str] = ()) -> tuple[int, int]:
+    def insert(self, number: int = 0, wanted: Wanted = NOTHING) -> tuple[int, int]:
         """One more waiting job: its id and that of its task queue. As when jobs are made: a task queue that was removed
         meanwhile is made anew.
         """
@@ -133,12 +150,12 @@ class Site:
         from workqueues.ledger.moves import Stale
 
         while True:
-            task_queue = self.task_queue(number, sites)
+            task_queue = self.task_queue(number, wanted)
             columns = {"task_id": 1, "status": "activated", "priority": 1000, "ready_priority": -1000}
             try:
                 with transaction.atomic():
                     keep([task_queue])
-                    queue = None if sites else self.queue
+                    queue = None if wanted.get("Sites") else self.queue
                     job = Job.objects.create(task_queue_id=task_queue, computing_queue=queue, **columns)
                     JobSpec.objects.create(job=job, job_name=f"job{job.id}", vo=VO)
                 return job.id, task_queue
@@ -227,17 +244,22 @@ def drained(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def removed_and_used(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """A job is inserted while its task queue, empty until then, is being removed."""
     from brokerage.ledger.empty_task_queues import remove_empty_task_queues
+    from brokerage.queries.task_requirements import requirement_of
     from brokerage.queries.waiting import WAITING
 
-    site, sites = Site(), frozenset(given["queue"]["Sites"])
+    site, wanted = Site(), {name: value for name, value in (given["queue"] or {}).items() if value is not None}
+    place = {"queues": frozenset([QUEUE])} if wanted.get("Sites") else {"queue": QUEUE}
+    needs = {**requirement_of(task_that_wants(wanted)).sets, **place}
     lost = without = 0
     for number in range(given["repeat"]):
-        site.task_queue(number, sites)
-        _, told = together(lambda: remove_empty_task_queues(100, 0.0), partial(site.insert, number, sites))
+        site.task_queue(number, wanted)
+        _, told = together(lambda: remove_empty_task_queues(100, 0.0), partial(site.insert, number, wanted))
+        if isinstance(told, Exception):
+            print(f"{type(told).__name__}: {told}", file=sys.stderr)
         task_queue = -1 if isinstance(told, Exception) else told[1]
         rows = {row.id: row for row in WAITING.of(site.queue.id, fresh=True).rows}
         lost += task_queue not in rows
-        without += task_queue in rows and rows[task_queue].requirement.queues != frozenset([QUEUE])
+        without += task_queue in rows and any(getattr(rows[task_queue].requirement, name) != needs[name] for name in needs)
     return {"job_lost": lost, "job_in_queue_without_sites": without}
 
 
@@ -247,7 +269,7 @@ def inserted(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
     site = Site()
     kinds = given["distinct_requirements"]
-    told = together(*(partial(site.insert, n % kinds, (SITE,)) for n in range(given["parallel_inserts"])))
+    told = together(*(partial(site.insert, n % kinds, {"Sites": [SITE]}) for n in range(given["parallel_inserts"])))
     for error in (each for each in told if isinstance(each, Exception)):
         raise error
     return {"queues": TaskQueue.objects.count(), "jobs": Job.objects.count()}

@@ -27,7 +27,7 @@ BEGINNING = "fast rebrokerage"
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What the number of jobs that wait must exceed: `ratio` times those that run at the queue, the part `fraction` of all of the
-    share that wait, and `limit`; None: the share is exempt.
+    share that wait, and `limit`; None or 0: the share is exempt.
     """
 
     ratio: float
@@ -49,7 +49,7 @@ def jobs_to_move(queued: int, running: int, total: int, over: Thresholds, *, has
 
     `total`: jobs of the share that wait anywhere; `has_slots`: slots are declared there, where many wait on purpose.
     """
-    if over.limit is None or has_slots:
+    if not over.limit or has_slots:
         return 0
     least = max(_exact(over.ratio) * running, Fraction(over.limit), _exact(over.fraction) * total)
     return max(0, ceil(queued - least))

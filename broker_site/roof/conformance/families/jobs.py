@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import brokerage.config_keys
-from broker_site.foundation.gdpconfig.values import Config
+from broker_site.foundation.gdpconfig.values import Config, from_document
 from broker_site.roof.conformance.registry import Answer, Given, family
-from brokerage.rules.dispatch.fast_rebrokerage import Thresholds, jobs_to_move
+from brokerage.rules.dispatch.fast_rebrokerage import jobs_to_move, thresholds
 from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, silence_s
 from brokerage.rules.placement.user_priority import user_job_priority
 from workqueues.rules.jobs.event_ranges import after_try
@@ -25,6 +25,12 @@ from workqueues.splitters.secondaries import scaled
 
 SERVER = brokerage.config_keys.SERVER
 HOUR_S = 3600.0
+SHARE = "MC"
+FAST_REBROKERAGE = {
+    "ratio": "FAST_REBRO_THRESHOLD_NQNR_RATIO",
+    "frac": "FAST_REBRO_THRESHOLD_NQUEUE_FRAC",
+    "limit": f"FAST_REBRO_THRESHOLD_NQUEUE_{SHARE}",
+}
 QUEUE_FACTS = {"site_status": "status"} | {name: name for name in ("catchall", "workflow", "transtimehi", "transtimelo")}
 
 
@@ -82,10 +88,12 @@ def timeout(given: Given) -> Answer:
     return {"timeout_h": None if limit is None else limit / HOUR_S}
 
 
-@family("fast_rebrokerage", given="nq nr nq_total ratio frac [limit] [has_nslots]", expect="trigger jobs_to_move")
+@family("fast_rebrokerage", given="nq nr nq_total [ratio] [frac] [limit] [has_nslots]", expect="trigger jobs_to_move")
 def fast_rebrokerage(given: Given) -> Answer:
-    """How many jobs of a share leave the queue, and whether any do."""
-    over = Thresholds(given["ratio"], given["frac"], given["limit"])
+    """How many jobs of a share leave the queue, and whether any do. The thresholds are read as keys are: 0 there is unset."""
+    keys = {ours: given[theirs] for theirs, ours in FAST_REBROKERAGE.items() if theirs in given}
+    config = from_document({f"{SERVER}:rebroker": keys})
+    over = thresholds(SHARE, config.component("rebroker", app=SERVER))
     n = jobs_to_move(given["nq"], given["nr"], given["nq_total"], over, has_slots=bool(given["has_nslots"]))
     return {"trigger": n > 0, "jobs_to_move": n}
 

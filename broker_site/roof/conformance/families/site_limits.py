@@ -30,14 +30,20 @@ def limits_of_a_site(given: Given) -> Answer:
     return {"matched": matched, "CurMatches": state.cur_matches, "JobsMatchedSinceLastAdvertisement": state.matched}
 
 
-@family("sam_broker", given="job_stations sites", expect="candidates probability_each")
+@family("sam_broker", given="[job_stations] sites", expect="candidates probability_each")
 def choice_of_a_site(given: Given) -> Answer:
     """The sites that a job with these stations may go to, and how probable each is."""
     sites = [
-        ExecutionSite(name, frozenset(site["stations"]), advertised(_ad(site["ad"]))) for name, site in given["sites"].items()
+        ExecutionSite(name, frozenset(_stations(said.get("stations"))), advertised(_ad(said.get("ad") or {})))
+        for name, said in ((name, site or {}) for name, site in given["sites"].items())
     ]
-    names = candidates(given["job_stations"], sites)
+    names = candidates(_stations(given["job_stations"]), sites)
     return {"candidates": names, "probability_each": probability(names)}
+
+
+def _stations(written: str | list[str] | None) -> list[str]:
+    """One station or a list of them."""
+    return [written] if isinstance(written, str) else written or []
 
 
 def _ad(written: dict[str, Any]) -> Advertisement:
