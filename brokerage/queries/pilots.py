@@ -57,22 +57,21 @@ _FACTS = ("id", "name", "status", "workflow", "site_id", "maxtime", "corepower")
 
 
 class QueueCache:
-    """Facts of queues by name, kept for a moment per process."""
+    """Facts of all queues by name, kept for a moment per process and read together: one statement, however many are asked for."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, tuple[float, PilotQueue | None]] = {}
+        self._at = float("-inf")
+        self._kept: dict[str, PilotQueue] = {}
 
     def named(self, name: str) -> PilotQueue | None:
         """The queue of this name, as it was at most FRESH_S ago."""
-        at, facts = self._kept.get(name, (-FRESH_S, None))
-        if time.monotonic() - at > FRESH_S:
-            facts = next(iter(pilot_queues(name=name)), None)
-            self._kept[name] = (time.monotonic(), facts)
-        return facts
+        if time.monotonic() - self._at > FRESH_S:
+            self._kept, self._at = {queue.name: queue for queue in pilot_queues()}, time.monotonic()
+        return self._kept.get(name)
 
     def forget(self) -> None:
         """Read anew at the next use."""
-        self._kept.clear()
+        self._at = float("-inf")
 
 
 QUEUES = QueueCache()
