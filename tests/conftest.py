@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -188,3 +189,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     skipped = terminalreporter.stats.get("skipped", [])
     if config.stash.get(chromium_missing, False) or any(HOW_TO_INSTALL in str(report.longrepr) for report in skipped):
         terminalreporter.write_line(f"skipped: {HOW_TO_INSTALL}")
+
+
+@pytest.fixture(autouse=True)
+def nothing_known_of_waiting_jobs() -> Iterator[None]:
+    """What a process keeps of task queues goes with the test: some tests give them numbers that others get again."""
+    yield
+    if waiting := sys.modules.get("brokerage.queries.waiting"):
+        waiting.WAITING.forget()

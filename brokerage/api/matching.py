@@ -51,8 +51,10 @@ UNKNOWN_S = 2**31 - 1
 """CPU time of a resource of which nobody knows how much it has."""
 NOTHING, UNKNOWN = "X-Nothing", "X-Unknown-Fields"
 """Headers of answers: why there is nothing, and fields of the ask that are not known."""
-TRIES = ((False, False), (True, False), (True, True))
-"""How task queues are gone through: as they are known, read anew, and then without choosing among the oldest jobs."""
+TRIES = ((False, False), (True, False), (False, True))
+"""How task queues are gone through: as they are known, read anew, and then without choosing among the oldest jobs, where that was
+done.
+"""
 
 
 @pilot_operations.MATCH
@@ -94,6 +96,7 @@ class PilotMatch:
         self.pilot_id, self.queue, self.ask, self.resource, self.most = pilot_id, queue, ask, resource, most
         self._credential = principal.credential or 0
         self._tried: WaitingQueue | None = None
+        self._held: tuple[int, int] | None = None
         self._began = time.perf_counter()
         self.turn = SiteTurn(queue.site, resource.grid_ces or ())
         self.asks = self._asks()
@@ -106,11 +109,13 @@ class PilotMatch:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
                     return
+                if (any_job and not window.size) or (waiting.is_open and self.queue.status != "online"):
+                    continue  # open jobs are new work, which a queue that is drained or tested gets none of
                 self._tried = waiting
-                if any_job and not window.size:
-                    continue
                 lease = lease_s(waiting.label, self.queue.workflow, watcher)
                 yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, n)
+                if not window.size and not self.turn.held and self._full(max(waiting.requirement.cores, 1)) is None:
+                    WAITING.drained(self.queue.id, waiting)
 
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
@@ -133,7 +138,9 @@ class PilotMatch:
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
-        n, held = held_by(self.pilot_id)
+        if self._held is None:
+            self._held = held_by(self.pilot_id)
+        n, held = self._held
         if self.most.leases and n >= self.most.leases:
             return Nothing("pilot_full", note=f"it holds {n} of at most {self.most.leases}")
         if self.most.cores - held < cores:
@@ -207,8 +214,11 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     It serves the queue and site of its enrolment, wherever it says that it is.
     """
     request, said = ask.request, ask.resource
+    credential = credential_of(principal)
     groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
-    serves = served(credential_of(principal), said.owner, said.owner_group, groups)
+    if credential.private:
+        groups &= frozenset((credential.owner_group,))  # it may run the jobs of its own group, not those of one that it names
+    serves = served(credential, said.owner, said.owner_group, groups)
     walltime = request.walltime_s or int(queue.maxtime)
     return DESCRIBED.resource(
         Description(
@@ -281,7 +291,7 @@ def nothing_now(told: HttpResponse | None = None, reason: str = "") -> HttpRespo
 def with_unknown(answer: HttpResponse, unknown: Sequence[str]) -> HttpResponse:
     """The answer, with a header that names the fields of the ask that are not known."""
     if unknown:
-        answer[UNKNOWN] = ", ".join(unknown).encode("ascii", "replace").decode()
+        answer[UNKNOWN] = " ".join(", ".join(unknown).encode("ascii", "replace").decode().split())
     return answer
 
 

@@ -27,6 +27,8 @@ HIGHEST_CPU_FIRST | bool | true | | seed 002
     Under `dirac`: of the task queues that suit a pilot only those of the highest class of CPU time take part.
 PROPORTIONAL_CHOICE | bool | false | | issue Matching; facts on matching a5
     Under `dirac`: task queues are drawn in proportion to their priorities; else by RAND() / priority, which favours large ones.
+REAL_PRIORITY | bool | false | | facts on matching a1
+    Under `dirac`: a user priority of 10 and more weighs 1,000,000, of 0 and below 0.00001; else each weighs itself.
 GROUP_SHARES_PERIOD | duration | 2min | 50ms..1h | facts on matching a7
     Under `dirac`: how often the priorities of task queues follow from the shares of their groups; those of new ones do at once.
 SHARES_CORRECTION | json | [] | | facts on matching a7

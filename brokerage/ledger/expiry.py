@@ -76,7 +76,7 @@ def end_seen(
 
 _EXPIRED = f"""
 SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
-WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND j.computing_queue_id <> ALL (%(suspended)s)
+WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND coalesce(j.computing_queue_id, 0) <> ALL (%(suspended)s)
     AND (j.kill_requested OR j.task_id NOT IN ({KEPT_TASKS})) AND j.id > %(after)s ORDER BY j.id LIMIT %(limit)s
 """
 

@@ -114,7 +114,8 @@ _FIRST_JOBS = """, ready AS MATERIALIZED (
         ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
     )"""
 _ANY_OF_THE_OLDEST = """, ready AS MATERIALIZED (
-        SELECT id FROM brokerage_job WHERE ready_priority = $8 AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
+        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8
+            AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
             SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $12))
         ORDER BY random() LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
     )"""

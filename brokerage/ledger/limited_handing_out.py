@@ -54,7 +54,7 @@ class SiteTurn:
             if not jobs:
                 transaction.set_rollback(True)
         if held:
-            self.held = held
+            self.held = LIMITS.at(self.site, self.ce) or held
         return jobs
 
     def over(self, jobs: int) -> None:
@@ -64,12 +64,13 @@ class SiteTurn:
         self._taken = None
 
     def limits(self, hits: Collection[str]) -> tuple[list[str], float]:
-        """In words what holds jobs back, of the attributes with values that do, and for how many seconds at least."""
+        """In words what holds jobs back, of these values of attributes only, and for how many seconds at least."""
         if self._no_room:
             return [f"{self.site}: {SITE_ROOM.reason(self.site) or 'its room went to other pilots at this moment'}"], 0.0
-        attributes = {hit.split(" ", 1)[0] for hit in hits}
-        waits = [wait_s for limited, wait_s in self.held.waits_s.items() if limited.attribute in attributes]
-        return [why for why in self.held.why if why.split(" ", 1)[0] in attributes], min(waits, default=0.0)
+        named = {f"{name} {value}" for name, _, values in (hit.partition(" ") for hit in hits) for value in values.split(", ")}
+        waits = [wait_s for limited, wait_s in self.held.waits_s.items() if f"{limited.attribute} {limited.value}" in named]
+        told = [why for why in self.held.why if why.partition(":")[0].partition(" at ")[0] in named]
+        return told, min(waits, default=0.0)
 
     @property
     def no_room(self) -> bool:

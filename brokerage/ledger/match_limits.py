@@ -92,7 +92,8 @@ class Limits:
         if not (rules := self._rules_of(site)):
             return FREE
         seen = self._seen.get(site)
-        if seen is None or time.monotonic() - seen.at > FRESH_S or seen.gauges.keys() != rules.limits():
+        old = seen is None or time.monotonic() - seen.at > FRESH_S or bool(seen.due & rules.running.keys())
+        if seen is None or old or seen.gauges.keys() != rules.limits():
             seen = self._read(site, rules)
         return held(rules.at(ce), rules, seen.gauges, seen.time_now())
 

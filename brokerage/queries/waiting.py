@@ -51,15 +51,21 @@ SELECT t.id, best.ready_priority, best.id, coalesce(t.priority, 1) FROM (
 ) t {FIRST_JOB_OF}
 """
 PRIORITIES = """
-SELECT -ready_priority, count(*) FROM (
-    SELECT ready_priority FROM brokerage_job WHERE task_queue_id = %s AND ready_priority IS NOT NULL
-    ORDER BY ready_priority, id LIMIT %s
-) j GROUP BY 1
+WITH RECURSIVE class (priority) AS (
+    SELECT min(ready_priority) FROM brokerage_job WHERE task_queue_id = %(queue)s AND ready_priority IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(j.ready_priority) FROM brokerage_job j
+        WHERE j.task_queue_id = %(queue)s AND j.ready_priority > class.priority)
+    FROM class WHERE class.priority IS NOT NULL
+)
+SELECT -class.priority, (SELECT count(*) FROM (
+    SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) AS some)
+FROM class WHERE class.priority IS NOT NULL
 """
 MOST_SINCE = 10_000
 """Jobs handed out that are remembered until they are counted."""
 MOST_COUNTED = 5000
-"""Jobs of a task queue whose user priorities are counted, those with the highest first."""
+"""Jobs of each user priority that are counted in a task queue."""
 
 
 _First = tuple[int, int, int, float]
@@ -126,16 +132,17 @@ class WaitingWork:
     def offers(
         self, asked: AskedQueue, resource: Resource, *, hits: Hits = NO_HITS, fresh: bool = False
     ) -> Iterator[tuple[WaitingQueue, JobWindow]]:
-        """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs.
-
-        Whoever asks for the next one says that the last had no job: it is left out until the list is read again.
-        """
+        """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs."""
         waiting = self.of(asked.id, fresh=fresh)
         turn = Turn(self._place, self._dice, asked.options)
         for one, policy in dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn):
             yield one, policy.job_window(one, turn, self._user_priorities)
-            with self._lock:
-                waiting.drained(one)
+
+    def drained(self, queue_id: int, one: WaitingQueue) -> None:
+        """A task queue was found without a job: nobody is offered it here until what waits is read again."""
+        with self._lock:
+            if kept := self._lists.get(queue_id):
+                kept.waiting.drained(one)
 
     def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
         """Why an ask found nothing; `closely`: with the task queue that it missed by least."""
@@ -166,7 +173,7 @@ class WaitingWork:
     def _user_priorities(self, task_queue: int) -> Mapping[float, int]:
         """How many jobs of a task queue wait with each user priority."""
         with connection.cursor() as cursor:
-            cursor.execute(PRIORITIES, [task_queue, MOST_COUNTED])
+            cursor.execute(PRIORITIES, {"queue": task_queue, "most": MOST_COUNTED})
             return dict(cursor.fetchall())
 
     def forget(self) -> None:

@@ -23,7 +23,7 @@ TINY = [
     run.split()
     for run in (
         "dispatch --waiting 60 --task-queues 2 --clients 1 --kinds simple --rounds 1",
-        "dispatch --waiting 300 --task-queues 60 --clients 2 --queues 3 --late --rounds 1",
+        "dispatch --waiting 300 --task-queues 60 --clients 2 --queues 3 --kinds simple --late --rounds 1",
         "dispatch --waiting 200 --snapshot --rounds 1",
         "dispatch --waiting 400 --limits --rounds 1",
         "dispatch --waiting 60 --cycles 40",

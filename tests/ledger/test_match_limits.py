@@ -104,6 +104,22 @@ def test_a_job_that_ends_makes_room_at_the_next_count(queue: ComputingQueue, lim
     assert match(limits, groups, pilot(queue), VO)
 
 
+def test_what_others_match_meanwhile_does_not_put_off_the_count(queue: ComputingQueue, limits: Limits) -> None:
+    """Jobs of one kind that ended make room also where matches of another kind never pause."""
+    configure("RUNNING_COUNT_PERIOD", "100ms")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 1}, "vo": {"demo": 100}}}')
+    groups = jobs(1)
+    assert match(limits, groups, pilot(queue), OWNER)
+    job = Job.objects.get(status="sent")
+    settle_job(job.id, job.epoch, BAD, "pilot")
+    due = time.monotonic() + 10
+    while "owner" in limits.at(SITE).values:
+        assert time.monotonic() < due, "the jobs that ended are still counted"
+        assert not limits.note(SITE, VO)
+        limits.give_back(SITE, VO)
+        time.sleep(0.05)
+
+
 def test_limits_of_a_ce_count_the_jobs_at_that_ce(queue: ComputingQueue, limits: Limits) -> None:
     configure("RUNNING_COUNT_PERIOD", "0s")
     configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 5}, "CEs": {"ce1": {"vo": {"demo": 2}}}}}')

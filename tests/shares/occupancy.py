@@ -49,10 +49,9 @@ class ShareLine(NamedTuple):
         """By how much it may miss it."""
         return max(TOLERANCE * self.target, self.slot)
 
-    @property
-    def holds(self) -> bool:
-        """Whether it is near enough to its target."""
-        return abs(self.used - self.target) <= self.allowed
+    def holds(self, slots: int = 1) -> bool:
+        """Whether it is near enough to its target: within the tolerance, or so many slots."""
+        return abs(self.used - self.target) <= max(self.allowed, slots * self.slot)
 
 
 def mean_use(jobs: Iterable[Held], begin: float, end: float) -> dict[str, float]:
@@ -91,7 +90,7 @@ def table(found: Iterable[ShareLine]) -> str:
             head,
             *(
                 f"{'  ' * line.level + line.name:<16}{line.percent:>9.2f}{line.target:>9.1f}{line.used:>9.1f}{line.off:>8.1%}"
-                f"{line.allowed / line.target:>9.1%}  {' '.join(map(str, line.starts))}{'' if line.holds else '  MISSED'}"
+                f"{line.allowed / line.target:>9.1%}  {' '.join(map(str, line.starts))}{'' if line.holds() else '  MISSED'}"
                 for line in found
             ),
         ]

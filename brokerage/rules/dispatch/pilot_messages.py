@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
+from brokerage.rules.dispatch.resource import processor_tags
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
 T = TypeVar("T")
@@ -21,6 +22,8 @@ MOST_JOBS = 100
 """Jobs in one request."""
 LONGEST_NAME = 64
 """Characters of a name that jobs are matched by: a tag, a platform, a site."""
+MOST_NAMES = 1000
+"""Names in one ask, of all lists together: a resource is kept in memory while it is asked for."""
 MOST_UNKNOWN = 20
 """So many unknown fields of an ask are told by name."""
 
@@ -129,6 +132,7 @@ NOT_DESCRIBED: Final = ResourceAttributes()
 """Of an ask that tells its sizes only; it is this very object."""
 _ASK = frozenset(f.name for f in fields(JobRequest))
 _ATTRIBUTES = frozenset(f.name for f in fields(ResourceAttributes))
+_SETS = tuple(f.name for f in fields(ResourceAttributes) if isinstance(f.default, frozenset))
 
 
 class FullAsk(NamedTuple):
@@ -199,12 +203,21 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
     faults: list[Problem] = []
     request = _read_part(JobRequest, said, faults)
     resource = _read_part(ResourceAttributes, {name: said[name] for name in said.keys() & _ATTRIBUTES}, faults)
-    if resource and (missing := sorted(resource.required_tags - resource.tags)):
+    known = tags_of(request, resource) if request and resource else None
+    if resource and known is not None and (missing := sorted(resource.required_tags - known)):
         faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
+    if resource and (n := sum(len(getattr(resource, name)) for name in _SETS)) > MOST_NAMES:
+        longest = max(_SETS, key=lambda name: len(getattr(resource, name)))
+        faults.append(problem(longest, "length", f"the ask names {n} tags, sites, platforms and the like, at most {MOST_NAMES}"))
     if request is None or resource is None or faults:
         raise OutsideDataError(faults)
     unknown = (name for name in said if name not in _ASK and name not in _ATTRIBUTES)
     return FullAsk(request, resource, tuple(_visible(name[:LONGEST_NAME]) for name in islice(unknown, MOST_UNKNOWN)))
+
+
+def tags_of(request: JobRequest, resource: ResourceAttributes) -> frozenset[str]:
+    """The tags of a resource: those that it names, and those that tell of its cores."""
+    return resource.tags | processor_tags(request.cores, whole_node=resource.whole_node)
 
 
 def _read_part(kind: type[T], said: Mapping[str, Any], faults: list[Problem]) -> T | None:

@@ -53,11 +53,12 @@ class Dirac(DispatchPolicy):
         return cpu_class(cpu_time_s, DOCUMENT) if cpu_time_s > 0 else 0
 
     def walltime_class(self, walltime_s: int) -> int:
-        """The CPU time says it."""
-        return 0
+        """The same four: many cores for a short time are no long slot."""
+        return self.cpu_class(walltime_s)
 
     def job_window(self, waiting: WaitingQueue, turn: Turn, priorities: Callable[[int], Mapping[float, int]]) -> JobWindow:
         """The user priority by RAND() / user priority, each job counting on its own; of its ten oldest jobs one at random."""
         proportional = bool(turn.options.get("PROPORTIONAL_CHOICE", False))
-        winner = winning_priority_of(priorities(waiting.id), turn.dice, real=True, proportional=proportional)
+        real = bool(turn.options.get("REAL_PRIORITY", False))
+        winner = winning_priority_of(priorities(waiting.id), turn.dice, real=real, proportional=proportional)
         return FIRST_JOB if winner is None else JobWindow(int(winner), WINDOW)

@@ -148,6 +148,8 @@ def described(pilot: Description) -> Resource:
     )
 
 
+MOST_KEPT_NAMES = 100
+"""A resource with more names is settled anew at each ask, so that no pilot fills the memory."""
 MOST_KEPT = 1000
 _OFFERED = ("cores", "memory_mb", "disk_mb", "walltime_s", "cpu_time_s")
 _KIND = attrgetter(*(field.name for field in fields(Description) if field.name not in _OFFERED))
@@ -166,6 +168,8 @@ class Described:
         known = self._kinds.get(kind)
         if known is None or pilot.cpu_time_s is None or pilot.cpu_time_s < 0:
             known = described(pilot)
+            if sum(len(some) for some in kind if isinstance(some, frozenset)) > MOST_KEPT_NAMES:
+                return known
             if len(self._kinds) >= MOST_KEPT:
                 self._kinds.clear()
             self._kinds[kind] = known

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
 
-from brokerage.rules.dispatch.requirement import Misfit, Resource, closest
+from brokerage.rules.dispatch.requirement import CONDITIONS, Misfit, Requirement, Resource, closest
 from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
 
 Reason = Literal["no_job", "no_fit", "limits", "taken", "queue", "pilot_full"]
@@ -68,17 +68,23 @@ class Nothing:
         }
 
 
+def may_know(need: Requirement, resource: Resource) -> bool:
+    """Whether a pilot may be told of such work: it is of its VO and, where it serves only some, of their owners and groups."""
+    return CONDITIONS["vo"](need, resource) and CONDITIONS["owner"](need, resource)
+
+
 def why_nothing(waiting: WaitingList, resource: Resource, held: Sequence[tuple[WaitingQueue, str]], *, closely: bool) -> Nothing:
     """Why an ask got nothing of a list. `held`: task queues that suit and are at a limit; `closely`: with the closest."""
     if held:
         first = held[0][0]
         return Nothing("limits", first.id, limits=sorted({hit for _, hit in held}), vo=first.unit.vo)
-    if not waiting.rows:
+    rows = [row for row in waiting.rows if may_know(row.requirement, resource)]
+    if not rows:
         return Nothing("no_job")
     if waiting.suits(resource):
         return Nothing("taken")
     if not closely:
         return Nothing("no_fit")
-    rows = {row.requirement: row.id for row in reversed(waiting.rows[:MOST_COMPARED])}
-    found = closest(rows, resource)
-    return Nothing("no_fit", rows[found[0]], found[1], vo=found[0].vo) if found else Nothing("no_fit")
+    ids = {row.requirement: row.id for row in reversed(rows[:MOST_COMPARED])}
+    found = closest(ids, resource)
+    return Nothing("no_fit", ids[found[0]], found[1], vo=found[0].vo) if found else Nothing("no_fit")

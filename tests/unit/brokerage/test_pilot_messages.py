@@ -239,6 +239,17 @@ def test_a_thousand_tags_are_taken() -> None:
     assert len(read_ask(ASK | {"tags": [f"{n:064d}" for n in range(1000)]}).resource.tags) == 1000
 
 
+def test_the_lists_of_an_ask_have_a_bound_together_and_the_longest_is_named() -> None:
+    many = [f"{n:064d}" for n in range(600)]
+    with pytest.raises(OutsideDataError, match="tags") as refused:
+        read_ask(ASK | {"tags": [*many, "one more"], "banned_sites": many})
+    assert [(p.field, p.rule) for p in refused.value.problems] == [("tags", "length")]
+
+
+def test_a_tag_that_follows_from_the_cores_may_be_required() -> None:
+    assert read_ask(ASK | {"cores": 8, "required_tags": ["MultiProcessor"]}).resource.required_tags == {"MultiProcessor"}
+
+
 def test_fields_that_nobody_knows_do_not_make_an_ask_fail_and_are_named_within_bounds() -> None:
     ask = read_ask(ASK | {"SubmitPool": "wms", "tags": ["GPU"], "y" * 100: [1]})
     assert ask.unknown == ("SubmitPool", "y" * 64)

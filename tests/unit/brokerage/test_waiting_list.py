@@ -186,6 +186,8 @@ def test_a_pilot_that_gets_nothing_is_told_what_the_closest_work_needs() -> None
         "jobs wait here, and none suits the pilot; closest is task queue 8: tags: it needs GPU, the pilot has none"
     )
     assert why_nothing(WaitingList([]), PILOT, [], closely=True).reason == "no_job"
+    foreign = why_nothing(WaitingList([WaitingQueue(7, far, 900)]), PILOT, [], closely=True)
+    assert foreign.reason == "no_job"  # of work of other VOs a pilot is told nothing
     held = waiting.fitting(PILOT._replace(tags=frozenset(["GPU"])), {"tags": frozenset(["GPU"])}).held()
     limited = why_nothing(waiting, PILOT, held, closely=True)
     assert (limited.reason, limited.limits) == ("limits", ["tags GPU"])
