@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from broker_site.foundation import gdpconfig
@@ -44,38 +45,44 @@ def _priorities(vos: Collection[str]) -> dict[int, float]:
     for vo in vos:
         mine = {group: queues for (of_vo, group), queues in waiting.items() if of_vo == vo}
         named = read_groups(gdpconfig.value("dispatch", "GROUPS", vo=vo))
-        groups = _corrected(vo, {group: named.get(group, UNNAMED) for group in mine})
+        wanted = read_slices(gdpconfig.value("dispatch", "SHARES_CORRECTION", vo=vo))
+        slices = [_Slice(used(vo, each.seconds), each.weight, each.max) for each in wanted]
+        groups = _corrected(vo, {group: named.get(group, UNNAMED) for group in mine}, slices)
         for group, queues in mine.items():
-            shares = _of_owners(vo, group, groups[group], {queue.owner for queue in queues.values()})
+            shares = _of_owners(vo, group, groups[group], {queue.owner for queue in queues.values()}, slices)
             priorities |= queue_priorities(queues, groups[group], shares)
     return priorities
 
 
-def _corrected(vo: str, groups: dict[str, Group]) -> dict[str, Group]:
+class _Slice:
+    """What was used in one stretch of the past, by group and by owner: read once, whatever the number of groups."""
+
+    def __init__(self, amounts: Mapping[tuple[str, str], float], weight: float, most: float) -> None:
+        self._weight, self._most = weight, most
+        self._owners: dict[str, dict[str, float]] = defaultdict(dict)
+        for (group, owner), amount in amounts.items():
+            self._owners[group][owner] = amount
+
+    def of_groups(self) -> TimeSlice:
+        """What each group used."""
+        return TimeSlice({name: sum(owners.values()) for name, owners in self._owners.items()}, self._weight, self._most)
+
+    def of_owners(self, group: str) -> TimeSlice:
+        """What each owner used in this group."""
+        return TimeSlice(self._owners.get(group, {}), self._weight, self._most)
+
+
+def _corrected(vo: str, groups: dict[str, Group], slices: Collection[_Slice]) -> dict[str, Group]:
     """The groups with their shares corrected by what they used."""
-    slices = [
-        TimeSlice(_by_group(used(vo, each.seconds)), each.weight, each.max)
-        for each in read_slices(gdpconfig.value("dispatch", "SHARES_CORRECTION", vo=vo))
-    ]
     most = gdpconfig.value("dispatch", "MAX_GLOBAL_CORRECTION", vo=vo)
-    shares = corrected({name: group.share for name, group in groups.items()}, slices, most)
+    shares = corrected({name: group.share for name, group in groups.items()}, [each.of_groups() for each in slices], most)
     return {name: group.model_copy(update={"share": shares[name]}) for name, group in groups.items()}
 
 
-def _by_group(amounts: dict[tuple[str, str], float]) -> dict[str, float]:
-    totals: dict[str, float] = {}
-    for (group, _), amount in amounts.items():
-        totals[group] = totals.get(group, 0.0) + amount
-    return totals
-
-
-def _of_owners(vo: str, name: str, group: Group, owners: Collection[str]) -> dict[str, float] | None:
+def _of_owners(vo: str, name: str, group: Group, owners: Collection[str], slices: Collection[_Slice]) -> dict[str, float] | None:
     """The shares of the owners of a group, corrected; None where they are not told apart."""
     if JOB_SHARING in group.properties:
         return None
     shares = owner_shares(group, owners)
-    slices = [
-        TimeSlice({owner: a for (g, owner), a in used(vo, each.seconds).items() if g == name}, each.weight, each.max)
-        for each in read_slices(gdpconfig.value("dispatch", "SHARES_CORRECTION", vo=vo))
-    ]
-    return corrected(shares, slices, gdpconfig.value("dispatch", "MAX_GLOBAL_CORRECTION", vo=vo))
+    most = gdpconfig.value("dispatch", "MAX_GLOBAL_CORRECTION", vo=vo)
+    return corrected(shares, [each.of_owners(name) for each in slices], most)

@@ -128,9 +128,10 @@ class JobStandingView(viewsets.GenericViewSet[Job]):
     @extend_schema(summary="Where a job stands that waits", responses={200: JobStandingShown, **refusals(404)})
     def retrieve(self, request: Request, job_id: int) -> Response:
         """The jobs and task queues before it, and which asks passed it by. 404 where it does not wait for a pilot (any more)."""
-        visible = Job.objects.filter(visible_vos(principal(request), READ_JOBS).q("spec__vo"))
+        scope = visible_vos(principal(request), READ_JOBS)
+        visible = Job.objects.filter(scope.q("spec__vo"))
         job = visible.filter(id=job_id).first() if job_id <= LARGEST_ID else None
-        standing = job_standing(job) if job is not None else None
+        standing = job_standing(job, None if scope.everything else scope.names) if job is not None else None
         if standing is None:
             raise Http404("There is no such job, or it does not wait.")
         return Response(JobStandingShown(standing.to_document()).data)

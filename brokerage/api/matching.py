@@ -130,6 +130,8 @@ class PilotMatch:
         if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(full or self._why(), seconds)
+        if self._tried is not None and any(job.task_queue != self._tried.id for job in jobs):  # got by the same request before
+            self._tried = None
         self._note(jobs=[job.document["id"] for job in jobs])
         told = [_told(job, self._credential) for job in jobs]
         return self._answer({"job": told[0]} if request.n is None else {"jobs": told})

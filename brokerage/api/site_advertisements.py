@@ -96,12 +96,15 @@ class SiteAdvertisementView(APIView):
 
 
 def _check_site(sender: Principal, site: str) -> None:
-    """Refused(403) with an enrolment of another site, one that names none, or that of an owner's private pilots."""
+    """Refused(403) with an enrolment of another site, one of no site, one for one VO, or that of an owner's private pilots."""
     if sender.private:
         raise Refused(403, "A private enrolment", f"The enrolment is for pilots of {sender.owner}; the site has one of its own.")
     if sender.site != site:
         told = f"is for {sender.site}, not for {site}" if sender.site else "names no site; make one that does"
         raise Refused(403, "Another site", f"The enrolment {told}.")
+    if sender.vo:
+        told = f"The enrolment is for jobs of {sender.vo}, the limits of a site hold for those of all VOs; use one for all."
+        raise Refused(403, "For one VO", told)
 
 
 def _shown(site: str) -> Response:

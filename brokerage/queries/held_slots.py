@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from threading import Lock
 from typing import Any
 
 from django.db import connection
@@ -38,8 +39,11 @@ SAID = (*PARAMETERS.values(), "setup")
 KNOWN_S = 60.0
 """How long the attributes of tasks are kept: the share of one may change."""
 
-_known: dict[int, frozenset[tuple[str, str]]] = {}
+Values = frozenset[tuple[str, str]]
+_known: dict[int, Values] = {}
 _known_since = 0.0
+_lock = Lock()
+"""Held while what is known is replaced by another mapping; none is ever changed, so that threads may read what they have."""
 
 
 def held_slots(site: str, limits: Collection[Limited]) -> Counter[Limited]:
@@ -61,23 +65,31 @@ def held_slots(site: str, limits: Collection[Limited]) -> Counter[Limited]:
 
 def forget_tasks() -> None:
     """Read them anew."""
-    _known.clear()
+    global _known
+    with _lock:
+        _known = {}
 
 
-def _values_of_tasks(tasks: Collection[int]) -> dict[int, frozenset[tuple[str, str]]]:
-    """The attributes of these tasks with their values."""
-    global _known_since
-    if time.monotonic() - _known_since > KNOWN_S:
-        _known.clear()
-        _known_since = time.monotonic()
-    if missing := [task_id for task_id in tasks if task_id not in _known]:
+def _values_of_tasks(tasks: Collection[int]) -> dict[int, Values]:
+    """The attributes of these tasks with their values. Threads may read the same task at once, and none waits for another."""
+    global _known, _known_since
+    with _lock:
+        if time.monotonic() - _known_since > KNOWN_S:
+            _known, _known_since = {}, time.monotonic()
+        known, since = _known, _known_since
+    values = {task_id: known[task_id] for task_id in tasks if task_id in known}
+    if missing := [task_id for task_id in tasks if task_id not in values]:
         said = [f"params__task_params__{name}" for name in SAID]
-        for task in Task.objects.filter(id__in=missing).values("id", "architecture", *COLUMNS.values(), *said):
-            _known[task["id"]] = _values(task)
-    return {task_id: _known[task_id] for task_id in tasks if task_id in _known}
+        rows = Task.objects.filter(id__in=missing).values("id", "architecture", *COLUMNS.values(), *said)
+        read = {task["id"]: _values(task) for task in rows}
+        values |= read
+        with _lock:
+            if _known_since == since:
+                _known = _known | read
+    return values
 
 
-def _values(task: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+def _values(task: Mapping[str, Any]) -> Values:
     parameters = {name: task[f"params__task_params__{name}"] for name in SAID}
     required = task_requirement(task["user_name"], task["working_group"], task["architecture"], parameters)
     single = {**{name: task[column] for name, column in COLUMNS.items()}, "setup": required.setup}

@@ -69,10 +69,10 @@ _OF_ASKS = Prepared(
     "job_documents_of_asks",
     "text[], text[]",
     f"""
-    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, ask.number
+    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, l.task_queue_id, ask.number
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
         CROSS JOIN LATERAL (
-            SELECT id, epoch, lease_s, token_since FROM brokerage_job
+            SELECT id, epoch, lease_s, token_since, task_queue_id FROM brokerage_job
             WHERE lease_holder = ask.pilot AND lease_request = ask.request AND status = 'sent' OFFSET 0) AS l
         CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id OFFSET 0) AS document
     ORDER BY document.id
@@ -81,12 +81,16 @@ _OF_ASKS = Prepared(
 
 
 class LeasedJob(NamedTuple):
-    """A job as the pilot that holds it is told of it, with its lease: epoch, seconds, and when its token was issued."""
+    """A job as the pilot that holds it is told of it, with its lease: epoch, seconds, and when its token was issued.
+
+    `task_queue`: where it waited; None: it is gone.
+    """
 
     document: dict[str, Any]
     epoch: int
     lease_s: float
     issued: int
+    task_queue: int | None
 
 
 class _JobRow(NamedTuple):
@@ -125,8 +129,8 @@ def jobs_of_asks(asks: Sequence[tuple[UUID, UUID]]) -> Call:
 def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob]]:
     """The rows of `jobs_of_asks` with so many asks: the jobs of each."""
     jobs: list[list[LeasedJob]] = [[] for _ in range(asks)]
-    for *columns, epoch, lease_s, issued, number in rows:
-        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued))
+    for *columns, epoch, lease_s, issued, task_queue, number in rows:
+        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued, task_queue))
     return jobs
 
 

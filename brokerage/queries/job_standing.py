@@ -17,7 +17,7 @@ from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.queries.waiting import FIRST_JOB_OF
 from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, WaitingTurn, lacked_by, passed_by, place_at
-from brokerage.rules.dispatch.queue_asks import resource_of
+from brokerage.rules.dispatch.queue_asks import ask_visible, resource_of
 from brokerage.rules.dispatch.waiting_list import Unit
 from brokerage.states import JOB
 from workqueues.queries.serving_order import serving_order
@@ -44,22 +44,23 @@ SELECT t.queue, t.id, t.vo, t.gshare, t.work_queue_id, -best.ready_priority, bes
 ) t {FIRST_JOB_OF}
 """
 _ASKS = """
-SELECT a.at, a.queue_id, a.pilot_id, a.offer::text, a.outcome, a.told::text FROM unnest(%(queues)s::bigint[]) AS of(queue)
+SELECT a.at, a.queue_id, a.pilot_id, a.offer::text, a.outcome, a.told::text, a.vo, cardinality(a.jobs) > 0
+FROM unnest(%(queues)s::bigint[]) AS of(queue)
     CROSS JOIN LATERAL (
-        SELECT id, at, queue_id, pilot_id, offer, outcome, told FROM brokerage_queueask k WHERE k.queue_id = of.queue
+        SELECT id, at, queue_id, pilot_id, offer, outcome, told, vo, jobs FROM brokerage_queueask k WHERE k.queue_id = of.queue
         ORDER BY k.id DESC LIMIT 100) AS a
 WHERE a.at >= %(since)s ORDER BY a.at DESC
 """
 
 
-def job_standing(job: Job, using: str = DEFAULT_DB_ALIAS) -> JobStanding | None:
-    """Where the job stands; None where it does not wait."""
+def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFAULT_DB_ALIAS) -> JobStanding | None:
+    """Where the job stands, with what became of asks for jobs of these VOs (None = all); None where it does not wait."""
     facts = task_queue_facts([job.task_queue_id], using).get(job.task_queue_id) if job.status in JOB.waiting else None
     if facts is None:
         return None
     names = dict(ComputingQueue.objects.using(using).filter(id__in=sorted(facts.queues)[:MOST_QUEUES]).values_list("id", "name"))
     ahead, waiting = _before(job, using) if job.ready_priority is not None else (0, 0)
-    passed = [passed_by(facts.requirement, job.task_queue_id, ask) for ask in _asks(job, names, using)]
+    passed = [passed_by(facts.requirement, job.task_queue_id, ask) for ask in _asks(job, names, vos, using)]
     return JobStanding(
         ready=job.ready_priority is not None,
         task_queue=job.task_queue_id,
@@ -96,10 +97,12 @@ def _places(job: Job, facts: TaskQueueFacts, names: Mapping[int, str], using: st
             yield found
 
 
-def _asks(job: Job, names: Mapping[int, str], using: str) -> Iterator[Ask]:
-    for at, queue, pilot, offer, outcome, told in _rows(_ASKS, {"queues": list(names), "since": job.status_since}, using):
-        resource, said = resource_of(names[queue], json.loads(offer)), json.loads(told)
-        yield Ask(at, names[queue], pilot, resource, outcome, said.get("task_queue"), said.get("limits", ()))
+def _asks(job: Job, names: Mapping[int, str], vos: Collection[str] | None, using: str) -> Iterator[Ask]:
+    values = {"queues": list(names), "since": job.status_since}
+    for at, queue, pilot, offer, outcome, told, vo, got in _rows(_ASKS, values, using):
+        said = json.loads(told) if ask_visible(vo, bool(got), vos) else {}
+        resource, limits = resource_of(names[queue], json.loads(offer)), said.get("limits", ())
+        yield Ask(at, names[queue], pilot, resource, outcome, said.get("task_queue"), limits, vos is None)
 
 
 def _rows(sql: str, values: Mapping[str, Any], using: str) -> Collection[tuple[Any, ...]]:

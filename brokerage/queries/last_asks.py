@@ -1,4 +1,6 @@
-"""What the last asks at queues got, and how many ended in which way. What became of an ask of another VO's jobs is not told."""
+"""What the last asks at queues got, and how many ended in which way. What became of an ask of another VO's jobs is not told,
+nor, but to who sees all VOs, whose private pilots ask.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from broker_site.foundation.kernel import clock
 from brokerage.models import AskHour, ComputingQueue, QueueAsk
-from brokerage.rules.dispatch.queue_asks import OUTCOMES, offer_text
+from brokerage.rules.dispatch.queue_asks import OUTCOMES, ask_visible, offer_text, told_has
 from brokerage.rules.dispatch.why_nothing import GOT_JOBS, sentence_of
 
 MOST_ASKS = 100
@@ -72,21 +74,34 @@ def asks_at(queue: ComputingQueue, vos: Collection[str] | None = None, using: st
 
 
 def _shown(row: QueueAsk, vos: Collection[str] | None) -> AskShown:
-    visible = vos is None or row.vo in vos or not (row.vo or row.jobs)
+    visible = ask_visible(row.vo, bool(row.jobs), vos)
     told: Mapping[str, Any] = row.told if visible else {}
     return AskShown(
         at=row.at,
         pilot_id=row.pilot_id,
         outcome=row.outcome,
         jobs=tuple(row.jobs) if visible else (),
-        offer=offer_text(row.offer),
-        text=told.get("text") or sentence_of(row.outcome),
+        offer=offer_text(row.offer, whose=vos is None),
+        text=_text(told, whose=vos is None) or sentence_of(row.outcome),
         task_queue=told.get("task_queue"),
-        lacks=tuple(told.get("lacks", ())),
+        lacks=tuple(_lack(lack, whose=vos is None) for lack in told.get("lacks", ())),
         limits=tuple(told.get("limits", ())),
         unknown=tuple(row.unknown),
         took_ms=row.took_ms,
     )
+
+
+def _lack(lack: Mapping[str, str], whose: bool) -> Mapping[str, str]:
+    return {**lack, "has": told_has(lack["attribute"], lack["has"], whose)}
+
+
+def _text(told: Mapping[str, Any], whose: bool) -> str:
+    """The sentence, which repeats what the pilot has."""
+    text: str = told.get("text", "")
+    for lack in told.get("lacks", ()):
+        has = told_has(lack["attribute"], lack["has"], whose)
+        text = text.replace(f"{lack['needs']}, the pilot has {lack['has']}", f"{lack['needs']}, the pilot has {has}")
+    return text
 
 
 def _counts(queue_id: int, using: str) -> Sequence[AskCount]:

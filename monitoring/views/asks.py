@@ -31,8 +31,9 @@ def queue_asks_data(request: HttpRequest, name: str) -> HttpResponseBase:
 @page("job:read")
 def job_waiting_data(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """Where a job stands that waits, and which asks passed it by."""
-    job = find_job(job_id, scope_of(request, "job:read"))
-    standing = job_standing(job, alias()) if job is not None else None
+    scope = scope_of(request, "job:read")
+    job = find_job(job_id, scope)
+    standing = job_standing(job, None if scope.everything else scope.names, alias()) if job is not None else None
     if standing is None:
         raise Http404(f"There is no job {job_id} that waits, or it belongs to a VO that you cannot look into.")
     return JsonResponse(standing.to_document())

@@ -147,7 +147,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "open_to": open_to(job_id, using=alias()),
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
-        "standing": job_standing(row, alias()),
+        "standing": job_standing(row, None if scope.everything else scope.names, alias()),
         "pilot": pilot_of(row),
         "tries": tries,
         "came_from": [each for each in tries if each.anew and each.id in before],

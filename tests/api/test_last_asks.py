@@ -18,7 +18,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.ledger.last_asks import LAST_ASKS, NEWEST, RING, forget_old_asks
 from brokerage.models import AskHour, ComputingQueue, Job, QueueAsk
 from brokerage.rules.dispatch.queue_asks import EndedAsk, offer_of, resource_of
-from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.requirement import Misfit, Resource
 from brokerage.rules.dispatch.why_nothing import Nothing
 from tests.api.people import person
 from tests.api.test_pilot_verbs import Wire, wire  # noqa: F401 - a fixture
@@ -176,6 +176,67 @@ def test_a_waiting_job_tells_where_it_stands_and_which_asks_passed_it_by(
     for gone in (first.id, 10**9):
         assert ada.get(f"jobs/{gone}/waiting/").status_code == 404
     assert person("mal", ("other", "auditor")).get(f"jobs/{last.id}/waiting/").status_code == 404
+
+
+def kept(queue: ComputingQueue, *ended: EndedAsk) -> None:
+    for ask in ended:
+        LAST_ASKS.note(queue.id, ask)
+    LAST_ASKS.write()
+
+
+def test_asks_for_jobs_of_another_vo_pass_a_job_by_without_a_word_of_its_task_queues_and_limits(queue: ComputingQueue) -> None:
+    job = work(ramCount=300)
+    now, big = clock.now().timestamp(), Resource("ALPHA", 8, 16000)
+    theirs = Nothing("limits", limits=["secret at SITE_ALPHA"], vo="other")
+    got = EndedAsk(now, uuid4(), big, jobs=[10**6], vo="other", task_queue=777_001)
+    ours = Nothing("limits", limits=["known at SITE_ALPHA"], vo="demo")
+    kept(queue, got, EndedAsk(now, uuid4(), big, nothing=theirs), EndedAsk(now, uuid4(), big, nothing=ours))
+    told = person("ada", ("demo", "auditor")).get(f"jobs/{job.id}/waiting/").json()
+    whys = sorted(one["why"] for one in told["passed"])
+    assert len(whys) == 3
+    assert "the pilot got jobs of another task queue" in whys
+    assert [why.endswith(": known at SITE_ALPHA") for why in whys].count(True) == 1
+    browser = Client()
+    browser.force_login(ensure_user("eve", roles=[("demo", "operator")]))
+    page = browser.get(f"/jobs/{job.id}/").content.decode()
+    for shown in (json.dumps(told), page, browser.get(f"/jobs/{job.id}/waiting.json").content.decode()):
+        assert "secret" not in shown
+        assert "777001" not in shown
+    everything = json.dumps(person("root", superuser=True).get(f"jobs/{job.id}/waiting/").json())
+    assert "secret at SITE_ALPHA" in everything
+    assert "task queue 777001 was served first" in everything
+
+
+def test_whose_private_pilots_ask_is_told_to_who_sees_all_vos_only(queue: ComputingQueue) -> None:
+    job = work(ramCount=300)
+    private = Resource("ALPHA", 8, 16000, owners=frozenset({"carol"}), owner_groups=frozenset({"physics"}))
+    private = private._replace(sharing_groups=frozenset({"chem"}))
+    lack = Misfit("owner", "ada", "carol, physics")
+    missed = Nothing("no_fit", task_queue=job.task_queue_id or 0, lacks=[lack], vo="demo")
+    kept(queue, EndedAsk(clock.now().timestamp(), uuid4(), private, nothing=missed))
+    ada, root = person("ada", ("demo", "auditor")), person("root", superuser=True)
+    for path in ("queues/ALPHA/asks/", f"jobs/{job.id}/waiting/"):
+        hidden, shown = ada.get(path).content.decode(), root.get(path).content.decode()
+        assert "other owners" in hidden
+        assert not [name for name in ("carol", "physics", "chem") if name in hidden]
+        assert "carol" in shown
+    (ask,) = root.get("queues/ALPHA/asks/").json()["asks"]
+    assert "owners carol" in ask["offer"]
+
+
+def test_a_request_sent_again_is_not_filed_under_the_task_queue_that_was_tried_now(
+    wire: Wire,  # noqa: F811
+    token: str,
+    queue: ComputingQueue,
+) -> None:
+    work(ramCount=300)
+    first = wire.match(token, request=(request := str(uuid4()))).json()["job"]["id"]
+    work(ramCount=900)
+    assert wire.match(token, request=request, memory_mb=5000).json()["job"]["id"] == first
+    LAST_ASKS.write()
+    again, once = QueueAsk.objects.order_by("-id")
+    assert (once.jobs, once.vo, "task_queue" in once.told) == ([first], "demo", True)
+    assert (again.jobs, again.vo, again.told) == ([first], "", {"task_queue": None})
 
 
 def asks(n: int, at: float, outcome: Nothing | None = None) -> list[EndedAsk]:

@@ -137,6 +137,9 @@ def test_only_the_enrolment_of_that_site_advertises_it(secret: str) -> None:
     assert send(secret, ad(), site="NOWHERE").status_code == 404
     private = issue_enrolment("ALPHA", site=SITE, owner="ada")
     assert "for pilots of ada" in send(private.text, ad()).json()["detail"]
+    of_one_vo = send(issue_enrolment("ALPHA", site=SITE, vo="demo").text, ad())
+    assert (of_one_vo.status_code, of_one_vo.json()["title"]) == (403, "For one VO")
+    assert "is for jobs of demo, the limits of a site hold for those of all VOs" in of_one_vo.json()["detail"]
     operator = issue_user_token(ensure_user("ada", roles=[("demo", "operator")])).text
     assert send(operator, ad()).status_code == 403
     assert not SiteAdvertisement.objects.exists()

@@ -10,6 +10,8 @@ import pytest
 
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel import clock
+from brokerage.agents.group_shares import GroupShares
 from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.models import GroupUse, Job, TaskQueue
@@ -78,6 +80,18 @@ def test_a_group_that_used_more_than_its_share_gets_less() -> None:
     assert seen["a"] is not None
     assert seen["b"] is not None
     assert (round(seen["a"]), round(seen["b"])) == (500, 3000)
+
+
+def test_what_was_used_is_read_once_for_a_slice_whatever_the_number_of_groups(django_assert_max_num_queries: Any) -> None:
+    setting("SHARES_CORRECTION", [{"seconds": 86400, "weight": 1, "max": 3}, {"seconds": 3600, "weight": 1, "max": 3}])
+    grid("ALPHA")
+    for group in "abcd":
+        submitted(parameters(group, workingGroup=group, taskPriority=1, **JOBS))
+    run_agents(names=ROUND)
+    with django_assert_max_num_queries(1000) as seen:
+        GroupShares().run(clock.now())
+    assert len([each for each in seen if "sum(hs06_s) FROM brokerage_groupuse" in each["sql"]]) == 2
+    assert len(priorities()) == 4
 
 
 def test_one_of_the_ten_oldest_jobs_of_a_priority_is_taken() -> None:

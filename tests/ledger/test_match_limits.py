@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +19,7 @@ from brokerage.ledger.lease import lease
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
+from brokerage.queries import held_slots as held_slots_module
 from brokerage.queries.held_slots import forget_tasks, held_slots
 from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
@@ -192,6 +194,36 @@ def test_every_attribute_that_may_be_limited_is_counted(queue: ComputingQueue) -
     counts = held_slots(SITE, [Limited(*each) for each in expected])
     assert {each: counts[Limited(*each)] for each in expected} == dict.fromkeys(expected, 2)
     assert {attribute for attribute, _ in expected} == set(ATTRIBUTES)
+
+
+def test_what_another_thread_forgets_while_tasks_are_read_is_counted_all_the_same(
+    queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs(1)
+    submitted(reading("second", "limited.in", nFilesPerJob=1))
+    run_agents(1)
+    groups = sorted(set(Job.objects.values_list("task_queue_id", flat=True)))
+    for _ in range(2):
+        assert lease(groups, pilot(queue), uuid4(), 60.0)
+    read = held_slots_module._values
+
+    def read_while_another_forgets(task: Mapping[str, Any]) -> Any:
+        forget_tasks()
+        return read(task)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(held_slots_module, "_values", read_while_another_forgets)
+        assert held_slots(SITE, [Limited("owner", "ada")])[Limited("owner", "ada")] == 2
+    monkeypatch.setattr(held_slots_module, "KNOWN_S", 0.0)
+
+    def count(_: int) -> set[int]:
+        try:
+            return {held_slots(SITE, [Limited("owner", "ada")])[Limited("owner", "ada")] for _ in range(100)}
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, range(4))) == [{2}] * 4
 
 
 def test_processes_that_match_at_once_never_pass_a_limit_and_reach_it(queue: ComputingQueue) -> None:

@@ -150,9 +150,9 @@ class Site:
         from workqueues.ledger.moves import Stale
 
         while True:
-            task_queue = self.task_queue(number, wanted)
             columns = {"task_id": 1, "status": "activated", "priority": 1000, "ready_priority": -1000}
             try:
+                task_queue = self.task_queue(number, wanted)
                 with transaction.atomic():
                     keep([task_queue])
                     queue = None if wanted.get("Sites") else self.queue

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from brokerage.rules.dispatch.queue_asks import told_has
 from brokerage.rules.dispatch.requirement import Misfit, Requirement, Resource, misfits
 from brokerage.rules.dispatch.waiting_list import Unit
 from brokerage.rules.dispatch.why_nothing import GOT_JOBS, sentence_of
@@ -47,7 +48,9 @@ class Place:
 
 
 class Ask(NamedTuple):
-    """An ask at one of the computing queues to which the job may go. `served`: the task queue that it got jobs of."""
+    """An ask at one of the computing queues to which the job may go. `served`: the task queue that it got jobs of; `whose`: the
+    reader may know the owners and groups of a private pilot.
+    """
 
     at: datetime
     queue: str
@@ -56,6 +59,7 @@ class Ask(NamedTuple):
     outcome: str
     served: int | None = None
     limits: Sequence[str] = ()
+    whose: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,8 @@ def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTu
 
 def passed_by(need: Requirement, task_queue: int, ask: Ask) -> PassedBy:
     """Why an ask did not take a job with these needs."""
-    lacks = tuple(misfits(need, ask.resource))
+    found = misfits(need, ask.resource)
+    lacks = tuple(lack._replace(has=told_has(lack.attribute, lack.has, ask.whose)) for lack in found)
     if lacks:
         why = "; ".join(f"{lack.attribute}: the job needs {lack.needs}, the pilot had {lack.has}" for lack in lacks)
     elif ask.outcome != GOT_JOBS:

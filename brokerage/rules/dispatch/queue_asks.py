@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
@@ -36,17 +36,31 @@ class EndedAsk(NamedTuple):
         return GOT_JOBS if self.nothing is None else self.nothing.reason
 
 
+def ask_visible(vo: str, got: bool, vos: Collection[str] | None) -> bool:
+    """Whether somebody who may look into jobs of these VOs (None: of all) is told what became of an ask about jobs of `vo`."""
+    return vos is None or vo in vos or not (vo or got)
+
+
+def told_has(attribute: str, has: str, whose: bool) -> str:
+    """What a pilot had of an attribute as a reader is told: the owners of a private one only where `whose` he may know."""
+    return "other owners" if attribute == "owner" and not whose else has
+
+
 def offer_of(resource: Resource) -> dict[str, object]:
     """What a resource says where it says more than nothing, but for its queue, for a column of JSON."""
     amounts = {name: value for name in (*AMOUNTS, "vo") if (value := getattr(resource, name))}
     return {**amounts, **stored(resource)}
 
 
-def offer_text(offer: Mapping[str, Any]) -> str:
-    """The same in words, short."""
+def offer_text(offer: Mapping[str, Any], whose: bool = True) -> str:
+    """The same in words, short; without `whose` it does not tell owners and groups."""
     sizes = [f"{offer[name]:,} {unit}" for name, unit in _UNITS if offer.get(name)]
     cores = offer.get("cores") or 1
-    others = {name: _values(value) for name, value in sorted(offer.items()) if name not in (*AMOUNTS, *_PLAIN)}
+    others = {
+        name: _values(value)
+        for name, value in sorted(offer.items())
+        if name not in (*AMOUNTS, *_PLAIN, *(() if whose else _WHOSE))
+    }
     return ", ".join(
         [f"{cores} core{'' if cores == 1 else 's'}", *sizes, *(f"{name} {some}" for name, some in others.items() if some)]
     )
@@ -62,6 +76,7 @@ def _values(value: object) -> str:
 _UNITS = (("memory_mb", "MB"), ("disk_mb", "MB disk"), ("walltime_s", "s"))
 _PLAIN = frozenset({"vo", "sites"})
 """What all pilots of a queue have alike."""
+_WHOSE = ("owners", "owner_groups", "sharing_groups")
 
 
 def resource_of(queue: str, offer: Mapping[str, Any]) -> Resource:

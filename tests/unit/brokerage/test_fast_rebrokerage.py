@@ -43,6 +43,7 @@ def test_a_part_is_taken_as_it_is_written() -> None:
 
 def test_nothing_leaves_without_a_threshold_of_the_share_or_where_slots_are_declared() -> None:
     assert jobs_to_move(4000, 0, 4000, Thresholds(3, 0.3)) == 0
+    assert jobs_to_move(4000, 0, 4000, Thresholds(3, 0.3, 0)) == 0
     assert jobs_to_move(4000, 0, 4000, OVER, has_slots=True) == 0
 
 
