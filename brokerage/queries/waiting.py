@@ -59,7 +59,7 @@ WITH RECURSIVE class (priority) AS (
     FROM class WHERE class.priority IS NOT NULL
 )
 SELECT -class.priority, (SELECT count(*) FROM (
-    SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) AS some)
+    SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) counted)
 FROM class WHERE class.priority IS NOT NULL
 """
 MOST_SINCE = 10_000
