@@ -141,9 +141,9 @@ class Site:
 
     def insert(self, number: int = 0, wanted: Wanted = NOTHING) -> tuple[int, int]:
         """One more waiting job: its id and that of its task queue. As when jobs are made: a task queue that was removed
-        meanwhile is made anew.
+        meanwhile, or whose set of values was, is made anew.
         """
-        from django.db import transaction
+        from django.db import IntegrityError, transaction
 
         from brokerage.ledger.task_queues import keep
         from brokerage.models import Job, JobSpec
@@ -159,7 +159,7 @@ class Site:
                     job = Job.objects.create(task_queue_id=task_queue, computing_queue=queue, **columns)
                     JobSpec.objects.create(job=job, job_name=f"job{job.id}", vo=VO)
                 return job.id, task_queue
-            except Stale:
+            except (Stale, IntegrityError):
                 continue
 
     def ask(self) -> list[int]:
