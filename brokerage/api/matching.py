@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Described, Description
+from brokerage.rules.dispatch.resource import Described, Description, is_any
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -81,7 +81,7 @@ def match(request: HttpRequest) -> HttpResponse:
         return match.in_vain(Nothing("queue", note=note), 0.0)
     if match.turn.by_kind or (best := next(match.asks, None)) is None:
         return match.tell([])
-    return jointly(request, Wish(ASKS, best, match.tell))
+    return jointly(request, Wish(ASKS, best, match.tell, match.failed))
 
 
 class PilotMatch:
@@ -98,7 +98,7 @@ class PilotMatch:
         self._tried: WaitingQueue | None = None
         self._held: tuple[int, int] | None = None
         self._began = time.perf_counter()
-        self.turn = SiteTurn(queue.site, resource.grid_ces or ())
+        self.turn = SiteTurn(queue.site, frozenset(ce for ce in ask.resource.grid_ce if not is_any([ce])))
         self.asks = self._asks()
 
     def _asks(self) -> Iterator[Ask]:
@@ -126,7 +126,7 @@ class PilotMatch:
                 full = self._full(1) if self._tried is not None else None
                 jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
         finally:
-            self.got(len(jobs))
+            self.got(sum(job.is_new for job in jobs))
         if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(full or self._why(), seconds)
@@ -135,6 +135,10 @@ class PilotMatch:
         self._note(jobs=[job.document["id"] for job in jobs])
         told = [_told(job, self._credential) for job in jobs]
         return self._answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def failed(self) -> None:
+        """What was tried together with other asks failed: nobody got anything, and the site has its room back."""
+        self.turn.over(0)
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
