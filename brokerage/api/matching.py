@@ -28,7 +28,7 @@ from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.ledger.site_room import SITE_ROOM
-from brokerage.queries.dispatch_policies import policy_of
+from brokerage.queries.dispatch_policies import policy_fault, policy_of
 from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
 from brokerage.queries.waiting import WAITING, AskedQueue
@@ -104,7 +104,7 @@ class PilotMatch:
     def _asks(self) -> Iterator[Ask]:
         """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
         watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
-        asked = AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
+        asked = self._asked()
         for fresh, any_job in TRIES:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
@@ -116,6 +116,9 @@ class PilotMatch:
                 yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, n)
                 if not window.size and not self.turn.held and self._full(max(waiting.requirement.cores, 1)) is None:
                     WAITING.drained(self.queue.id, waiting)
+
+    def _asked(self) -> AskedQueue:
+        return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
 
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
@@ -183,10 +186,19 @@ class PilotMatch:
         why = WAITING.why(self.queue.id, self.resource, hits=self.turn.hits, closely=self.ask.request.explain)
         if why.reason == "taken" and self._tried is not None and (full := self._full(self._tried.requirement.cores)):
             return full
+        if vo := self._without_policy(why):
+            return Nothing("policy", note=policy_fault(self.queue.name, vo), vo=vo)
         if why.reason != "limits":
             return why
         told, wait_s = self.turn.limits(why.limits)
         return replace(why, limits=told, wait_s=wait_s)
+
+    def _without_policy(self, why: Nothing) -> str:
+        """The VO whose jobs would suit if its dispatch policy were there; empty: none."""
+        asked = self._asked()
+        if why.reason == "limits":
+            return why.vo if why.vo and asked.policy_of(why.vo) is None else ""
+        return WAITING.without_policy(asked, self.resource) if why.reason == "taken" else ""
 
     def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
         """Nothing for the pilot, which may be answered so many seconds later."""

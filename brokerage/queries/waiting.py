@@ -144,6 +144,11 @@ class WaitingWork:
             if kept := self._lists.get(queue_id):
                 kept.waiting.drained(one)
 
+    def without_policy(self, asked: AskedQueue, resource: Resource) -> str:
+        """The first VO with jobs that suit and whose dispatch policy is not there; empty: none."""
+        units = self.of(asked.id).fitting(resource).units()
+        return next((unit.vo for unit in units if asked.policy_of(unit.vo) is None), "")
+
     def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
         """Why an ask found nothing; `closely`: with the task queue that it missed by least."""
         waiting = self.of(queue_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from heapq import merge
 from itertools import groupby
 
@@ -10,6 +11,11 @@ from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, 
 from brokerage.rules.dispatch.random_choice import WINDOW, QueueChance, fresh, queues_in_turn, winning_priority_of
 from brokerage.rules.dispatch.waiting_list import Fitting, WaitingQueue
 from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
+
+
+@lru_cache(maxsize=4096)
+def _class(cpu_time_s: int) -> int:
+    return cpu_class(cpu_time_s, DOCUMENT) if cpu_time_s > 0 else 0
 
 
 @dispatch_policy
@@ -39,7 +45,7 @@ class Dirac(DispatchPolicy):
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """The others of the highest class follow, should the first have no job; then those of the next class."""
         waiting = {one.id: one for one in fitting}
-        chances = {id_: QueueChance(one.requirement.cpu_time_s, one.weight) for id_, one in waiting.items()}
+        chances = {id_: QueueChance(_class(one.requirement.cpu_time_s), one.weight) for id_, one in waiting.items()}
         in_turn = queues_in_turn(
             chances,
             fresh(turn.dice),
@@ -50,11 +56,7 @@ class Dirac(DispatchPolicy):
 
     def cpu_class(self, cpu_time_s: int) -> int:
         """The four classes of the document."""
-        return cpu_class(cpu_time_s, DOCUMENT) if cpu_time_s > 0 else 0
-
-    def walltime_class(self, walltime_s: int) -> int:
-        """The same four: many cores for a short time are no long slot."""
-        return self.cpu_class(walltime_s)
+        return _class(cpu_time_s)
 
     def job_window(self, waiting: WaitingQueue, turn: Turn, priorities: Callable[[int], Mapping[float, int]]) -> JobWindow:
         """The user priority by RAND() / user priority, each job counting on its own; of its ten oldest jobs one at random."""

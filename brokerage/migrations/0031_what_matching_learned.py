@@ -2,8 +2,12 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import migrations, models
 
 
+OUTCOMES = ("job", "no_job", "no_fit", "limits", "taken", "policy", "queue", "pilot_full")
+CHOICES = [(outcome, outcome) for outcome in OUTCOMES]
+
+
 class Migration(migrations.Migration):
-    """A pilot may name several computing elements; and notes of when jobs open that have ended go."""
+    """A pilot may name several computing elements; asks end for one more reason; notes of when jobs open that have ended go."""
 
     dependencies = [("brokerage", "0030_last_asks")]
 
@@ -18,6 +22,12 @@ class Migration(migrations.Migration):
             "UPDATE brokerage_pilotce SET ce = coalesce(ces[1], '')",
         ),
         migrations.RemoveField("pilotce", "ce"),
+        migrations.AlterField("askhour", "outcome", models.CharField(choices=CHOICES, max_length=12)),
+        migrations.AlterField(
+            "queueask",
+            "outcome",
+            models.CharField(choices=CHOICES, help_text="job, or why there was nothing", max_length=12),
+        ),
         migrations.RunSQL(
             """
             DELETE FROM brokerage_jobopening o
