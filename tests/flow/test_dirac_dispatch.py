@@ -49,7 +49,7 @@ def priorities() -> dict[str, float | None]:
 
 
 def all_priorities() -> set[int]:
-    return {round(priority) for priority in TaskQueue.objects.values_list("priority", flat=True)}
+    return {round(priority or 0) for priority in TaskQueue.objects.values_list("priority", flat=True)}
 
 
 def test_task_queues_have_the_shares_of_their_groups_and_are_served_by_them() -> None:
