@@ -14,15 +14,22 @@ from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
 
 @dispatch_policy
 class Panda(DispatchPolicy):
-    """By shares: at each node the one that used least of its target, then the highest priority, then the oldest job."""
+    """By shares: at each node the one that used least of its target, then the highest priority, then the oldest job.
+
+    VOs take turns at random, each as often as the others: where a share stands says nothing of work outside its tree, and who has
+    no shares must not wait until all shares of the others are served.
+    """
 
     name = "panda"
 
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
-        """Units that stand equally are served together, by priority and age."""
-        units = sorted(fitting.units(), key=turn.places)
-        for _, equal in groupby(units, key=turn.places):
-            yield from merge(*map(fitting.of_unit, equal), key=lambda waiting: waiting.turn)
+        """Those of the VO whose turn it is, then the others; units of a VO that stand equally together, by priority and age."""
+        vos = [list(units) for _, units in groupby(fitting.units(), key=lambda unit: unit.vo)]
+        if len(vos) > 1:
+            turn.dice.shuffle(vos)
+        for units in vos:
+            for _, equal in groupby(sorted(units, key=turn.places), key=turn.places):
+                yield from merge(*map(fitting.of_unit, equal), key=lambda waiting: waiting.turn)
 
     def cpu_class(self, cpu_time_s: int) -> int:
         """Exactly: walltimes, of which it is made, are steps of a ladder (decision H5)."""

@@ -214,7 +214,7 @@ class Fitting:
         return Fitting(self._waiting, flags, self._hits)
 
     def units(self) -> list[Unit]:
-        """Units with at least one of them, limits apart."""
+        """Units with at least one of them, limits apart; those of a VO stand together."""
         return [unit for unit, rows in self._waiting.units.items() if self._flags[rows].any()]
 
     def of_unit(self, unit: Unit) -> Iterator[WaitingQueue]:

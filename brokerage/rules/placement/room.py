@@ -58,6 +58,10 @@ class QueueLoad:
         whole = ceil(round(self._most(limit) * part, 6))  # 7 % of 100 are 7, also in binary fractions
         return max(whole, self.starts.get(share, 0)) - self.waiting.get(share, 0)
 
+    def part_left(self, share: str, limit: int, part: float) -> float:
+        """What a share has not used yet of its part of what may wait."""
+        return max(self._most(limit) * part - self.waiting.get(share, 0), 0.0)
+
     def idle(self) -> int:
         """Slots that no job waits for: they are for whoever comes first."""
         return (self.slots or 0) - self.held - sum(self.waiting.values())

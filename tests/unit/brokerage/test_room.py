@@ -133,6 +133,29 @@ def test_a_share_that_is_about_to_get_jobs_keeps_its_part_free_from_the_first_on
     assert {share: grants.room("Q", LIMIT, share) for share in ("MC", "Tests")} == {"MC": 68, "Tests": 13}
 
 
+def test_idle_slots_are_divided_before_they_are_for_whoever_comes_first() -> None:
+    """Of those that have a turn; a share that has none in this round, or had its turn, keeps nothing from the others."""
+    facts = measured(pilot=pilots(idle=100))
+    grants = JobGrants(queue_loads(facts, NOW), parts_of_shares(facts, PERCENTS, PERCENTS), ["Physics", "MC"])
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == {"MC": 80, "Physics": 30, "Tests": 10}
+    grants.add("Physics", {"Q": 30})
+    grants.had_turn("Physics")
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == {"MC": 70, "Physics": 0, "Tests": 10}
+    assert grants.kept
+    grants.had_turn("MC")
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == dict.fromkeys(PERCENTS, 70)
+
+
+def test_nothing_is_kept_of_a_queue_whose_slots_are_busy_or_wanted_already() -> None:
+    facts = measured(RUN, jobs("activated", 10, "Tests"), pilot=pilots())
+    loads, parts = queue_loads(facts, NOW), parts_of_shares(facts, PERCENTS, PERCENTS)
+    grants = JobGrants(loads, parts, PERCENTS)
+    assert [grants.room("Q", LIMIT, share) for share in PERCENTS] == [
+        JobGrants(loads, parts).room("Q", LIMIT, s) for s in PERCENTS
+    ]
+    assert not grants.kept
+
+
 @pytest.mark.parametrize("percent", range(1, 100))
 def test_so_many_percent_of_a_hundred_are_so_many(percent: int) -> None:
     assert QueueLoad(slots=100).room_of_share("MC", LIMIT, percent / 100) == percent

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from workqueues.rules.shares.tree import Node, order
+from workqueues.rules.shares.tree import NO_AMOUNTS, Amounts, Node, order
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
 
 UNITS_A_JOB = 10
@@ -17,11 +17,14 @@ UNITS_A_JOB = 10
 
 
 class UnitTree(NamedTuple):
-    """The units of a VO, and what the leaves run as it was counted. `equal`: none is served before another."""
+    """The units of a VO, and what the leaves run as it was counted. `equal`: none is served before another. `ahead`: by how much
+    leaves ran too much of late.
+    """
 
     nodes: tuple[Node, ...]
-    running: Mapping[str, float]
+    running: Amounts
     equal: bool = False
+    ahead: Amounts = NO_AMOUNTS
 
 
 class ServingOrder:
@@ -56,7 +59,7 @@ class ServingOrder:
         if tree is None:
             return {}
         if key not in self._places or self._jobs[key] > len(self._places[key]) // UNITS_A_JOB:
-            leaves = order(tree.nodes, self._running[key])
+            leaves = order(tree.nodes, self._running[key], tree.ahead)
             self._places[key] = {name: NO_TREE if tree.equal else i / len(leaves) for i, name in enumerate(leaves)}
             self._jobs[key] = 0
         return self._places[key]
