@@ -97,9 +97,11 @@ class GenerateRun:
         self.scouts = {task_id: standing.step.more for task_id, standing in standings_of(scouting).items()}
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
-        percents, wanting = self.throttle.units.percents_of_shares(), {group.gshare for group in self.throttle.open}
+        units, wanting = self.throttle.units, {group.gshare for group in self.throttle.open}
+        beside = len(units.without_shares(self.throttle.vos))
+        parts = parts_of_shares(snapshot.facts, units.percents_of_shares(), wanting, beside)
         in_turn = () if self.first_come else [task.gshare for task in self.tasks]
-        self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, percents, wanting), in_turn)
+        self.grants = JobGrants(loads, parts, in_turn)
 
     def excess(self, task: Task) -> str:
         """Why no more input is brought for the owner of the task; empty where it is."""

@@ -105,17 +105,25 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
     }
 
 
-def parts_of_shares(facts: Facts, percents: Mapping[str, float], wanting: Iterable[str] = ()) -> Mapping[str, float]:
+NO_SHARE = ""
+"""Stands for all work of VOs that no shares drive."""
+
+
+def parts_of_shares(
+    facts: Facts, percents: Mapping[str, float], wanting: Iterable[str] = (), vos_beside: int = 0
+) -> Mapping[str, float]:
     """Share -> its part of those that have jobs waiting or running somewhere, or are about to; empty where fewer than two have.
 
     `percents`: of all that runs, what each share is to have. `wanting`: shares with tasks that may get jobs in this round. Were
     they not counted, the task that comes first would fill what may wait at a queue, and the others would have nothing there when
-    their turn comes.
+    their turn comes. `vos_beside`: so many VOs that no shares drive have such tasks too; each counts as much as a whole tree,
+    all of them together are named NO_SHARE.
     """
     there = {entry["share"] for entry in facts.jobs if entry["status"] in _STANDING | JOB.leased}
     there = (there | {*wanting}) & percents.keys()
-    whole = sum(percents[share] for share in there)
-    return {share: percents[share] / whole for share in there} if len(there) > 1 and whole else {}
+    wanted = {share: percents[share] for share in there} | ({NO_SHARE: 100.0 * vos_beside} if vos_beside else {})
+    whole = sum(wanted.values())
+    return {share: percent / whole for share, percent in wanted.items()} if len(wanted) > 1 and whole else {}
 
 
 def _declared(slots: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:

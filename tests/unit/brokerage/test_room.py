@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brokerage.rules.grid.measurements import NO_JOBS, Facts
-from brokerage.rules.placement.room import UNKNOWN, QueueLoad, parts_of_shares, queue_loads
+from brokerage.rules.placement.room import NO_SHARE, UNKNOWN, QueueLoad, parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -131,6 +131,13 @@ def test_a_share_that_is_about_to_get_jobs_keeps_its_part_free_from_the_first_on
     assert wanting == {"MC": 70 / 80, "Tests": 10 / 80}
     grants = JobGrants(queue_loads(facts, NOW), wanting)
     assert {share: grants.room("Q", LIMIT, share) for share in ("MC", "Tests")} == {"MC": 68, "Tests": 13}
+
+
+def test_a_vo_that_no_shares_drive_counts_as_much_as_a_tree() -> None:
+    """Else the shares of the others fill what may wait at a queue, and it gets no jobs."""
+    facts = measured(RUN, pilot=pilots())
+    assert parts_of_shares(facts, PERCENTS, ["MC", "Tests"], 1) == {"MC": 70 / 180, "Tests": 10 / 180, NO_SHARE: 100 / 180}
+    assert parts_of_shares(measured(), {}, [""], 1) == {}
 
 
 def test_idle_slots_are_divided_before_they_are_for_whoever_comes_first() -> None:
