@@ -18,7 +18,7 @@ from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
-from brokerage.rules.placement.room import UNKNOWN, QueueLoad
+from brokerage.rules.placement.room import NO_SHARE, UNKNOWN, QueueLoad
 
 RAM_STEP_MB, DISK_STEP_MB = 100, 500
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
@@ -92,7 +92,7 @@ class JobGrants:
         """Jobs of a share that the queue may still get in this round (decision B19); `limit` as of `limit_of`."""
         given = self._all[queue], self._jobs[share or "", queue]
         room = self._room(queue, limit, share, *given, local=local)
-        return room if room <= 0 or not self._in_turn else min(room, self._beside_kept(queue, limit, share or ""))
+        return room if room <= 0 or not self._in_turn else min(room, self._beside_kept(queue, limit, share, room))
 
     def first_room(self, queue: str, limit: int, share: str | None) -> int:
         """The same before anything was given."""
@@ -106,15 +106,17 @@ class JobGrants:
             return room
         return min(room, max(load.room_of_share(share, limit, part) - given_share, load.idle() - given))
 
-    def _beside_kept(self, queue: str, limit: int, share: str) -> int:
-        """The same with the idle slots left alone that are kept for shares that have not had their turn."""
-        load, part = self._loads.get(queue, UNKNOWN), self._parts.get(share)
-        if part is None:
-            return self._room(queue, limit, share, self._all[queue], 0)
-        kept = sum(load.part_left(one, limit, self._parts[one]) for one in self._in_turn - {share})
+    def _beside_kept(self, queue: str, limit: int, share: str | None, room: int) -> int:
+        """The same room with the idle slots left alone that are kept for shares that have not had their turn."""
+        load = self._loads.get(queue, UNKNOWN)
         idle = load.idle() - self._all[queue]
-        self.kept |= idle > 0 and kept > 0
-        return max(load.room_of_share(share, limit, part) - self._jobs[share, queue], floor(idle - kept), 0)
+        kept = sum(load.part_left(one, limit, self._parts[one]) for one in self._in_turn - {share or NO_SHARE})
+        if idle <= 0 or not kept:
+            return room
+        self.kept = True
+        part = None if share is None else self._parts.get(share)
+        of_share = 0 if part is None or share is None else load.room_of_share(share, limit, part) - self._jobs[share, queue]
+        return max(of_share, floor(min(idle, room) - kept), 0)
 
     def any_idle(self) -> bool:
         """Whether some queue has a slot that idles and for which no job waits."""
