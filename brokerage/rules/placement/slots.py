@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import floor
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -53,7 +53,7 @@ class JobGrants:
 
     `loads`: slots and jobs of each queue, as they were then; `seen` stands for them where something made of them is kept.
     `parts`: of what waits at a queue, what each of several shares may have (`room.parts_of_shares`). `in_turn`: those of them
-    that have a turn in this round; until they had it, their part of idle slots is kept for them.
+    that have a turn in this round; until they had it, their part is kept for them.
     """
 
     def __init__(
@@ -107,16 +107,16 @@ class JobGrants:
         return min(room, max(load.room_of_share(share, limit, part) - given_share, load.idle() - given))
 
     def _beside_kept(self, queue: str, limit: int, share: str | None, room: int) -> int:
-        """The same room with the idle slots left alone that are kept for shares that have not had their turn."""
+        """Of this room what is left beside the parts of shares that have not had their turn, but its own part in any case."""
         load = self._loads.get(queue, UNKNOWN)
-        idle = load.idle() - self._all[queue]
         kept = sum(load.part_left(one, limit, self._parts[one]) for one in self._in_turn - {share or NO_SHARE})
-        if idle <= 0 or not kept:
+        left = floor(load.room(limit) - self._all[queue] - kept)
+        if left >= room:
             return room
-        self.kept = True
+        self.kept |= load.idle() > self._all[queue]
         part = None if share is None else self._parts.get(share)
-        of_share = 0 if part is None or share is None else load.room_of_share(share, limit, part) - self._jobs[share, queue]
-        return max(of_share, floor(min(idle, room) - kept), 0)
+        own = 0.0 if part is None or share is None else load.part_left(share, limit, part) - self._jobs[share, queue]
+        return max(left, ceil(round(own, 6)), 0)
 
     def any_idle(self) -> bool:
         """Whether some queue has a slot that idles and for which no job waits."""

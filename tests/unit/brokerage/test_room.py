@@ -154,8 +154,21 @@ def test_idle_slots_are_divided_before_they_are_for_whoever_comes_first() -> Non
     assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == dict.fromkeys(PERCENTS, 70)
 
 
-def test_nothing_is_kept_of_a_queue_whose_slots_are_busy_or_wanted_already() -> None:
-    facts = measured(RUN, jobs("activated", 10, "Tests"), pilot=pilots())
+def test_what_began_of_a_share_lets_no_more_of_it_wait_while_others_have_their_turn_to_come() -> None:
+    """A share that filled all slots while it was alone does not fill what may wait there too."""
+    facts = measured(RUN, pilot=pilots())
+    loads, parts = queue_loads(facts, NOW, {"Q": {"MC": 25, "Tests": 25}}), parts_of_shares(facts, PERCENTS, PERCENTS)
+    grants = JobGrants(loads, parts, PERCENTS)
+    assert [grants.room("Q", LIMIT, share) for share in PERCENTS] == [70, 20, 10]
+    assert not grants.kept, "no slot idles"
+    for share in ("MC", "Physics"):
+        grants.had_turn(share)
+    assert grants.room("Q", LIMIT, "Tests") == 25
+
+
+def test_nothing_is_kept_for_shares_that_have_their_part_already() -> None:
+    waiting = [jobs("activated", 70), jobs("activated", 20, "Physics"), jobs("activated", 5, "Tests")]
+    facts = measured(RUN, *waiting, pilot=pilots())
     loads, parts = queue_loads(facts, NOW), parts_of_shares(facts, PERCENTS, PERCENTS)
     grants = JobGrants(loads, parts, PERCENTS)
     assert [grants.room("Q", LIMIT, share) for share in PERCENTS] == [
