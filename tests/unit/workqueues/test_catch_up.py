@@ -65,3 +65,15 @@ def test_it_counts_for_half_of_the_target_at_most() -> None:
 def test_every_leaf_has_a_place_whatever_is_remembered(used: list[float], ahead: list[float]) -> None:
     names = ("a1", "a2", "B")
     assert sorted(order(TREE, dict(zip(names, used, strict=True)), dict(zip(names, ahead, strict=True)))) == sorted(names)
+
+
+def test_what_is_counted_anew_replaces_what_was_handed_out() -> None:
+    """Of shares and of work queues, each by its VO; a unit that runs nothing any more has nothing."""
+    serving = ServingOrder({"vo": UnitTree(TREE, {"a1": 50.0})}, {"other": UnitTree((Node("7", 50), Node("8", 50)), {"7": 10.0})})
+    assert (serving.place("vo", "B", 0), serving.place("other", "", 8)) == (0.0, 0.0)
+    serving.handed_out("vo", "a2", 0, 30.0)
+    serving.recount({("vo", "B", 1): 40.0, ("vo", "B", 2): 40.0, ("other", "", 8): 10.0})
+    assert (serving.place("vo", "B", 0), serving.place("vo", "a1", 0)) == (2 / 3, 0.0)
+    assert serving.place("other", "", 7) == 0.0
+    assert serving.matters
+    assert not ServingOrder({}, {"vo": UnitTree((Node("7", 50),), {}, equal=True)}).matters

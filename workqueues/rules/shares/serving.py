@@ -36,6 +36,21 @@ class ServingOrder:
         self._places: dict[tuple[str, str], dict[str, float]] = {}
         self._jobs: Counter[tuple[str, str]] = Counter()
 
+    @property
+    def matters(self) -> bool:
+        """Whether any unit is served before another."""
+        return any(not tree.equal for tree in self._trees.values())
+
+    def recount(self, running: Mapping[tuple[str, str, int], float]) -> None:
+        """What all units (VO, share, work queue) run now: jobs that ended since they were counted do not count any more."""
+        for (kind, vo), counted in self._running.items():
+            counted.clear()
+            for (of_vo, gshare, work_queue_id), hs06 in running.items():
+                if of_vo == vo:
+                    unit = gshare if kind == "share" else str(work_queue_id)
+                    counted[unit] = counted.get(unit, 0.0) + hs06
+        self._places.clear()
+
     def place(self, vo: str, gshare: str, work_queue_id: int) -> float:
         """Where a unit stands."""
         if ("queue", vo) in self._trees:
