@@ -144,6 +144,9 @@ MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1
 [shares]
 SHARE_MODEL | enum global work_queue | global | | decision C1
     What drives the work of a VO: the leaves of its share tree, or its work queues (also without a tree).
+SHARE_MEMORY | float s | 300 | 0..86400 | decision C4
+    What a share ran too much or too little lately counts beside what it runs now, when the next one is chosen, and fades to a
+    third in so long. 0 = only what runs now counts.
 
 [task_watcher]
 BOOST_PROGRESS | float % | 95 | 0..100 | seed 001, automatic priority boosting

@@ -23,6 +23,10 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 1.0
 """How soon a changed period has an effect."""
+STANDS_S = 60.0
+"""So long a tick is good at least, as a look is: where workers are behind by more than two short periods, each tick of such an
+agent would be void before its turn, and it would never run. Ticks that it has no use for cost it nothing.
+"""
 
 
 class PeriodScheduler(Scheduler):
@@ -68,7 +72,7 @@ class PeriodScheduler(Scheduler):
             name=name,
             task=f"agent.{name}",
             schedule=schedule(period, app=self.app),
-            options={"expires": max(2.0, 2 * period)},
+            options={"expires": max(STANDS_S, 2 * period)},
             last_run_at=last,
             app=self.app,
         )

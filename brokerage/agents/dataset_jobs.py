@@ -73,7 +73,8 @@ class GenerateRun:
 
     `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
     those for which no queue had room. `traffic`: what is on the way for users, read where it matters. `made_for`: how many jobs,
-    by owner. `scouts`: how many more are to be made of tasks that scout.
+    by owner. `scouts`: how many more are to be made of tasks that scout. `first_come`: idle slots are for whoever comes first, as
+    the run before kept some for shares that could not use them.
     """
 
     run: Run
@@ -82,6 +83,7 @@ class GenerateRun:
     queue_ids: Mapping[str, int]
     throttle: Throttle
     stale: Sequence[str] = ()
+    first_come: bool = False
     last_change: int = field(default_factory=last_change)
     loaded: dict[int, bool] = field(default_factory=dict)
     full: list[int] = field(default_factory=list)
@@ -95,8 +97,11 @@ class GenerateRun:
         self.scouts = {task_id: standing.step.more for task_id, standing in standings_of(scouting).items()}
         snapshot = self.cycle.requests.snapshot
         loads = queue_loads(snapshot.facts, snapshot.now, recent_starts(self.last_change))
-        percents, wanting = self.throttle.units.percents_of_shares(), {group.gshare for group in self.throttle.open}
-        self.grants = JobGrants(loads, parts_of_shares(snapshot.facts, percents, wanting))
+        units, wanting = self.throttle.units, {group.gshare for group in self.throttle.open}
+        beside = len(units.without_shares(self.throttle.vos))
+        parts = parts_of_shares(snapshot.facts, units.percents_of_shares(), wanting, beside)
+        in_turn = () if self.first_come else [task.gshare for task in self.tasks]
+        self.grants = JobGrants(loads, parts, in_turn)
 
     def excess(self, task: Task) -> str:
         """Why no more input is brought for the owner of the task; empty where it is."""

@@ -13,6 +13,7 @@ from brokerage.ledger.waits import wait_for_place
 from brokerage.models import ComputingQueue
 from brokerage.queries.feeds import stale_feeds
 from brokerage.queries.placement_rounds import last_change
+from brokerage.rules.placement.slots import JobGrants
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.holds import retry_all_later
@@ -46,6 +47,27 @@ class JobMoves:
 MOVES = JobMoves()
 
 
+class KeptSlots:
+    """Whether the last run of this process kept idle slots for shares that then had no use for them: the next one keeps none."""
+
+    def __init__(self) -> None:
+        self._unused = False
+
+    def unused(self) -> bool:
+        """So it was; asked once."""
+        unused, self._unused = self._unused, False
+        return unused
+
+    def note(self, grants: JobGrants) -> None:
+        """At the end of a run: look at once where slots that were kept idle still."""
+        self._unused = grants.kept and grants.any_idle()
+        if self._unused:
+            look("generate")
+
+
+KEPT = KeptSlots()
+
+
 @agent("generate")
 def generate(run: Run) -> int:
     """Make jobs for every task that has files to use, as the throttler and the room at the queues allow."""
@@ -57,11 +79,12 @@ def generate(run: Run) -> int:
         if not tasks:
             return 0
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
-        run_state = GenerateRun(run, tasks, begin(run.now), queue_ids, throttle, stale_feeds(run.now))
+        run_state = GenerateRun(run, tasks, begin(run.now), queue_ids, throttle, stale_feeds(run.now), KEPT.unused())
         try:
-            return each(run, tasks, lambda run, task: generate_for(run, task, run_state))
+            return each(run, tasks, lambda run, task: in_turn(run, task, run_state))
         finally:
             run_state.cycle.decisions.store()
+            KEPT.note(run_state.grants)
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
                 look_later("generate", FULL_S)  # pilots take jobs meanwhile, and nobody tells of the room that this makes
@@ -70,6 +93,14 @@ def generate(run: Run) -> int:
                 look("generate")  # a slot idles, and other tasks may find room where these did not
     finally:
         throttle.end()
+
+
+def in_turn(run: Run, task: Task, run_state: GenerateRun) -> int | None:
+    """The turn of a claimed task, as `generate_for`; its share has had its own with it."""
+    try:
+        return generate_for(run, task, run_state)
+    finally:
+        run_state.grants.had_turn(task.gshare)
 
 
 def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:

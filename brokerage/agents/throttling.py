@@ -32,7 +32,7 @@ from workqueues.rules.throttle.units import Group, Unit
 class Throttle:
     """The verdicts of one run. `open`: the groups of tasks that may be claimed; what is not named there gets no jobs now.
 
-    `claimable`: how many tasks there are that may get jobs, those too that are left to other generators.
+    `claimable`: how many tasks there are that may get jobs, those too that are left to other generators; `vos`: whose they are.
     """
 
     run: Run
@@ -41,6 +41,7 @@ class Throttle:
     open: tuple[OpenGroup, ...]
     locked: frozenset[Unit]
     claimable: int
+    vos: frozenset[str]
     made_for: dict[Unit, int] = field(default_factory=lambda: defaultdict(int))
     renewed: float = field(default_factory=time.monotonic)
 
@@ -67,7 +68,8 @@ class Throttle:
             for group, unit in groups.items()
             if unit in unlocked or unit in locked
         )
-        return cls(run, units, verdicts, opened, locked, sum(tasks_of_unit.values()))
+        vos = frozenset(group.vo for group in groups)
+        return cls(run, units, verdicts, opened, locked, sum(tasks_of_unit.values()), vos)
 
     def room(self, task: Task) -> int | None:
         """Jobs that may still be made for the task in this run; None without limit."""

@@ -21,11 +21,28 @@ GROUP BY 1, 2, 3, 4
 """
 
 
+_RUNNING = f"""
+SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0),
+    sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
+FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
+    LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+WHERE j.lease_holder IS NOT NULL AND j.status IN ({JOB.leased.sql})
+GROUP BY 1, 2, 3
+"""
+
+
 class ShareUse(NamedTuple):
     """VO -> share, and VO -> id of a work queue -> what it has."""
 
     shares: dict[str, dict[str, Use]]
     queues: dict[str, dict[int, Use]]
+
+
+def running_now() -> dict[tuple[str, str, int], float]:
+    """VO, share and work queue -> HS06 that its jobs run; one statement over jobs that a pilot has."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RUNNING, [CORE_POWER])
+        return {(vo, share, queue): hs06 for vo, share, queue, hs06 in cursor}
 
 
 def share_use() -> ShareUse:

@@ -6,7 +6,7 @@ Not here: where the input of tasks is, and how their own jobs ended lately (`bro
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -157,6 +157,7 @@ def _job_counts(sites: set[str]) -> _JobCounts:
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
     waiting: dict[str, datetime] = {}
+    dealt: Counter[int] = Counter()  # by task, so that the odd ones of its small task queues are not all for the same queue
     with connection.cursor() as cursor:
         cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
         for queue, share, kind, status, nucleus, user, group, n, cores, started, since in cursor:
@@ -170,11 +171,12 @@ def _job_counts(sites: set[str]) -> _JobCounts:
                 _add_use(used, user, group, state, n, cores)
         cursor.execute(_OPEN_JOBS, {"users": list(ANALYSIS_LABELS)})
         for names, share, kind, status, nucleus, user, group, n, cores, since, task_id in cursor:
-            for queue, some in zip(names, spread(n, len(names), task_id), strict=True):
+            for queue, some in zip(names, spread(n, len(names), task_id + dealt[task_id]), strict=True):
                 if some:
                     counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += some
                 if since:
                     waiting[queue] = min(since, waiting.get(queue, since))
+            dealt[task_id] += n
             if user:
                 _add_use(used, user, group, "queued", n, cores)
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))

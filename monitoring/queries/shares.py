@@ -21,7 +21,8 @@ class ShareRow:
     """One share or work queue. Target, entitled, used and queued in HS06, None while not counted yet.
 
     `kind`: share or work queue. `drives`: work of the VO is served by it. `deviation`: used less target, percent. `place`: of a
-    leaf that drives, 0 = served first, below 1. `above`: more of it runs than it is entitled to.
+    leaf that drives, 0 = served first, below 1. `above`: more of it runs than it is entitled to. `ahead`: by how much it ran too
+    much of late, below 0 too little; HS06.
     """
 
     vo: str
@@ -43,6 +44,7 @@ class ShareRow:
     cores_queued: int | None
     place: float | None
     above: bool | None
+    ahead: float | None
     counted_at: datetime | None
 
 
@@ -58,6 +60,7 @@ COUNTED = {
     "cores_queued": "cores_queued",
     "place": "place",
     "above": "above",
+    "ahead": "ahead",
     "counted_at": "at",
 }
 """Columns of a row that were counted -> where."""

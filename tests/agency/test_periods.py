@@ -61,3 +61,13 @@ def test_an_agent_that_is_switched_off_does_not_run() -> None:
     gdpconfig.set_override("agents", "ENABLED_wake", False, who="test", why="off")
     assert run_agent("wake", looked=True) is None
     assert not Agent.objects.filter(name="wake", last_start__lte=Now()).exists()
+
+
+def test_a_tick_outlives_a_minute_of_lag_however_short_the_period() -> None:
+    """Workers that are behind by more than two short periods would never come to an agent whose ticks were void by then."""
+    scheduler = PeriodScheduler(app=app, lazy=True)
+    scheduler.setup_schedule()
+    entries: dict[str, Any] = scheduler.schedule
+    stands = {name: entry.options["expires"] for name, entry in entries.items()}
+    assert min(stands.values()) >= 60
+    assert all(stands[name] >= 2 * period for name, period in periods(scheduler).items())

@@ -209,6 +209,19 @@ def test_an_open_job_counts_a_part_at_each_of_its_queues_and_once_for_its_share(
     assert share_use().shares["demo"][""].jobs_queued == 4
 
 
+def test_the_odd_ones_of_many_small_task_queues_are_spread_over_the_queues() -> None:
+    """As many jobs that share a task queue are; else one queue counts all of them and the others none."""
+    grid("ALPHA", "BETA")
+    late()
+    for number, job in enumerate(Job.objects.select_related("task_queue").order_by("id")):
+        own = job.task_queue
+        own.pk, own.ram_mb = None, 1000 + number
+        own.save(force_insert=True)
+        Job.objects.filter(id=job.id).update(task_queue=own)
+    facts = load_snapshot(Task.objects.latest("id").creation_date).facts
+    assert Counter({job["queue"]: job["n"] for job in facts.jobs}) == {"ALPHA": 2, "BETA": 2}
+
+
 def test_the_other_queues_run_what_is_open_when_one_goes_offline() -> None:
     alpha, beta = grid("ALPHA", "BETA")
     task = late()

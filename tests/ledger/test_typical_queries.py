@@ -57,6 +57,7 @@ from brokerage.queries.pilots import outcomes
 from brokerage.queries.placement_rounds import last_change, recent_starts
 from brokerage.queries.premerged import premerged_files, site_merges, stranded_merges, tasks_to_merge, waiting_to_merge
 from brokerage.queries.retry_limits import figures_of
+from brokerage.queries.share_use import running_now
 from brokerage.queries.site_limits import advertised_sites
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
 from brokerage.queries.task_status import queue_loads, surroundings
@@ -247,6 +248,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("how far datasets are", lambda: dataset_places([14, 15]), ("workqueues_dataset_pkey",)),
     ("jobs whose outputs have arrived", lambda: finish_delivered([7, 8], "test", [7, 8]), ("brokerage_job_pkey",)),
     ("expire leases", lambda: expire_leases("reap", 1000), ("job_lease_place", "task_keeps_jobs")),
+    ("what shares run", running_now, ("job_lease_place",)),
     ("pilots at work", note_pilots_at_work, ("job_lease_place", "brokerage_pilot_pkey")),
     ("idle slots and their work", lambda: BODIES["slots"](new_run("slots")), ("job_lease_place", "job_ready")),
     ("tasks that wait beside idle slots", waiting_tasks, ("decision_of_task",)),

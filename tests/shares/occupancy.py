@@ -49,9 +49,9 @@ class ShareLine(NamedTuple):
         """By how much it may miss it."""
         return max(TOLERANCE * self.target, self.slot)
 
-    def holds(self, slots: int = 1) -> bool:
-        """Whether it is near enough to its target: within the tolerance, or so many slots."""
-        return abs(self.used - self.target) <= max(self.allowed, slots * self.slot)
+    def holds(self) -> bool:
+        """Whether it is near enough to its target: within the tolerance, or one slot."""
+        return abs(self.used - self.target) <= self.allowed
 
 
 def mean_use(jobs: Iterable[Held], begin: float, end: float) -> dict[str, float]:

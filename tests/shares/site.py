@@ -8,10 +8,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import partial
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
+
+from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.duties import AGENTS
@@ -27,7 +30,7 @@ from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end
 from tests.shares.occupancy import Held
-from workqueues.models import GlobalShare, Task
+from workqueues.models import GlobalShare, ShareStanding, Task
 from workqueues.rules.shares.tree import Node, targets, walk
 
 SMALL, LARGE = 1, 8
@@ -129,6 +132,7 @@ class SaturatedSite:
         while (now := min(self._ends[0][0] if self._ends else seconds, *due.values())) < seconds:
             for name in [name for name, at in due.items() if at <= now]:
                 Task.objects.filter(next_look_at__isnull=False).update(next_look_at=None)
+                _let_pass(AGENTS[name].period_s)
                 run_agent(name, looked=True)
                 due[name] += AGENTS[name].period_s
             while self._ends and self._ends[0][0] <= now:
@@ -149,6 +153,11 @@ class SaturatedSite:
             until = now + kind.run_s * self._dice.uniform(0.5, 1.5)
             self.held.append(Held(leaf, POWER * kind.cores, now, until))
             heappush(self._ends, (until, leased.job_id, slot, leased))
+
+
+def _let_pass(seconds: float) -> None:
+    """The last count of the shares is so old by now."""
+    ShareStanding.objects.update(at=Now() - timedelta(seconds=seconds))
 
 
 def ask(slot: Slot) -> Lease | None:

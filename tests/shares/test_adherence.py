@@ -69,10 +69,9 @@ def played(
     tree: Sequence[Node],
     work: Work,
     seconds: float,
-    slots: int = 1,
     **more: Any,
 ) -> None:
-    """Let the time go by, tell of every share, and judge: each within 5 % of its target or so many slots, none starved."""
+    """Let the time go by, tell of every share, and judge: each within 5 % of its target or one slot, none starved."""
     plant(tree)
     site.submit(tree, work, seconds, **more)
     site.run(seconds)
@@ -83,16 +82,14 @@ def played(
         drawn.write_text(picture(tree, site.held, seconds, seconds / 60))
     busy = sum(job.within(seconds / 3, seconds) for job in site.held) / (seconds * 2 / 3 * len(site.slots))
     assert busy > 0.95, "the site was not saturated"
-    assert [line for line in found if not line.holds(slots)] == []
+    assert [line for line in found if not line.holds()] == []
     assert [line for line in found if not all(line.starts)] == []
 
 
 @pytest.mark.parametrize("binding", ["early", "late"])
 def test_every_share_gets_its_part_of_a_saturated_site(binding: str, request: pytest.FixtureRequest) -> None:
-    """Fewer slots, shorter jobs and less time than in the long form. The agents run as rarely, so they know less, and a slot that
-    comes late counts for more: two slots are allowed.
-    """
-    played(request, SaturatedSite.of(60, 0, queues=2), FEW, FEW_WORK, SHORT_S, slots=2, binding=binding)
+    """Fewer slots, shorter jobs and less time than in the long form."""
+    played(request, SaturatedSite.of(60, 0, queues=2), FEW, FEW_WORK, SHORT_S, binding=binding)
 
 
 @pytest.mark.long

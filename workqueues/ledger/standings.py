@@ -10,7 +10,8 @@ from workqueues.models import GlobalShare, ShareStanding, WorkQueue, WorkQueueSt
 from workqueues.rules.shares.usage import UnitStanding
 
 AMOUNTS = ("hs06_running", "hs06_queued", "jobs_running", "jobs_queued", "cores_running", "cores_queued")
-COLUMNS = ("at", "place", "above", "percent", "target", "entitled", *AMOUNTS)
+POSITION = ("place", "above", "ahead", "percent", "target", "entitled")
+COLUMNS = ("at", *POSITION, *AMOUNTS)
 
 
 def note_standings(standings: Iterable[UnitStanding], at: datetime) -> int:
@@ -36,5 +37,5 @@ def note_queue_standings(standings: Mapping[str, Iterable[UnitStanding]], at: da
 
 
 def _columns(standing: UnitStanding, at: datetime) -> dict[str, Any]:
-    position = {name: getattr(standing, name) for name in ("place", "above", "percent", "target", "entitled")}
+    position = {name: getattr(standing, name) for name in POSITION}
     return {"at": at, **position, **{name: getattr(standing.use, name) for name in AMOUNTS}}

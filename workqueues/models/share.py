@@ -43,6 +43,7 @@ class Standing(models.Model):
     above = models.BooleanField(
         default=False, db_default=False, help_text="more of it runs than it is entitled to, so it gets new jobs last"
     )
+    ahead = models.FloatField(default=0.0, db_default=0.0, help_text="by how much it ran too much of late; below 0: too little")
     percent = models.FloatField(help_text="part of all, percent")
     target = models.FloatField(help_text="that part of all that runs")
     entitled = models.FloatField(help_text="what it may use now, with what idle ones leave")

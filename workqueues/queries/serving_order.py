@@ -11,11 +11,12 @@ from workqueues.rules.shares.serving import ServingOrder, UnitTree
 from workqueues.rules.shares.tree import Node
 
 _SHARES = """
-SELECT g.vo, g.name, coalesce(g.parent_id, ''), g.value, coalesce(s.hs06_running, 0)
+SELECT g.vo, g.name, coalesce(g.parent_id, ''), g.value, coalesce(s.hs06_running, 0), coalesce(s.ahead, 0)
 FROM workqueues_globalshare g LEFT JOIN workqueues_sharestanding s ON s.share_id = g.name ORDER BY g.position, g.name
 """
 _QUEUES = """
-SELECT s.vo, s.work_queue_id::text, coalesce(q.partition_id::text, ''), s.percent, s.hs06_running, q.queue_share IS NOT NULL
+SELECT s.vo, s.work_queue_id::text, coalesce(q.partition_id::text, ''), s.percent, s.hs06_running, s.ahead,
+    q.queue_share IS NOT NULL
 FROM workqueues_workqueuestanding s JOIN workqueues_workqueue q ON q.id = s.work_queue_id
 WHERE EXISTS (SELECT FROM workqueues_workqueuestanding o WHERE o.vo = s.vo AND o.place IS NOT NULL) ORDER BY q.queue_order
 """
@@ -42,15 +43,16 @@ def serving_order(using: str = DEFAULT_DB_ALIAS) -> ServingOrder:
         return ServingOrder(shares, _trees(cursor.fetchall()))
 
 
-def _trees(rows: Iterable[tuple[str, str, str, float, float, bool]]) -> dict[str, UnitTree]:
+def _trees(rows: Iterable[tuple[str, str, str, float, float, float, bool]]) -> dict[str, UnitTree]:
     by_vo: dict[str, dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
     running: dict[str, dict[str, float]] = defaultdict(dict)
+    ahead: dict[str, dict[str, float]] = defaultdict(dict)
     shared: dict[str, bool] = defaultdict(bool)
-    for vo, name, parent, value, hs06, has_share in rows:
+    for vo, name, parent, value, hs06, late, has_share in rows:
         by_vo[vo][parent].append((name, value))
-        running[vo][name] = hs06
+        running[vo][name], ahead[vo][name] = hs06, late
         shared[vo] |= has_share
-    return {vo: UnitTree(_nodes("", below), running[vo], equal=not shared[vo]) for vo, below in by_vo.items()}
+    return {vo: UnitTree(_nodes("", below), running[vo], equal=not shared[vo], ahead=ahead[vo]) for vo, below in by_vo.items()}
 
 
 def _nodes(parent: str, below: Mapping[str, list[tuple[str, float]]]) -> tuple[Node, ...]:

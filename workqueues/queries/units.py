@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from django.db import connections
@@ -45,6 +45,10 @@ class Units:
     def percents_of_shares(self) -> Mapping[str, float]:
         """What percentage of all each share is to have, of VOs that their shares drive."""
         return {name: percent for (vo, name), percent in self.percents.items() if self.model(vo) == "global"}
+
+    def without_shares(self, vos: Iterable[str]) -> frozenset[str]:
+        """Those of some VOs that no shares drive."""
+        return frozenset(vo for vo in vos if self.model(vo) != "global")
 
     def of(self, group: Group) -> Unit:
         return unit_of(group, self.model(group.vo), self.queues)

@@ -13,13 +13,21 @@ from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
 
 @dispatch_policy
 class Panda(DispatchPolicy):
-    """By shares: at each node the one that used least of its target, then the highest priority, then the oldest job."""
+    """By shares: at each node the one that used least of its target, then the highest priority, then the oldest job.
+
+    VOs take turns at random, each as often as the others: where a share stands says nothing of work outside its tree, and who has
+    no shares must not wait until all shares of the others are served.
+    """
 
     name = "panda"
 
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
-        """Units that stand equally are served together, by priority and age."""
-        stands = {unit: turn.places(unit) for unit in fitting.units()}
+        """Those of the VO whose turn it is, then the others; units of a VO that stand equally together, by priority and age."""
+        units = fitting.units()
+        turns = dict.fromkeys((unit.vo for unit in units), 0)
+        if len(turns) > 1:
+            turns = {vo: number for number, vo in enumerate(turn.dice.sample(list(turns), len(turns)))}
+        stands = {unit: (turns[unit.vo], turn.places(unit)) for unit in units}
         for _, equal in groupby(sorted(stands, key=stands.__getitem__), key=stands.__getitem__):
             yield from fitting.of_units(list(equal))
 

@@ -78,6 +78,9 @@ def any_of(queues: Sequence[str]) -> str:
 
 
 def spread(n: int, k: int, turn: int) -> list[int]:
-    """`n` open jobs over their `k` queues, in whole jobs: 1/k of them at each (decision H7). `turn` says who has the odd ones."""
+    """`n` open jobs over their `k` queues, in whole jobs: 1/k of them at each (decision H7). `turn` says who has the odd ones.
+
+    Of several calls for jobs that belong together the turn goes on by `n`, else the odd ones would all be for the same queue.
+    """
     each, odd = divmod(n, k)
     return [each + ((place - turn) % k < odd) for place in range(k)]

@@ -146,6 +146,7 @@ def jobs_by_queue(jobs: Iterable[PlacedJob], turn: int) -> Counter[str]:
     for places, n in of_places.items():
         for place, some in zip(places, spread(n, len(places), turn), strict=True):
             counts[place.queue] += some
+        turn += n
     return counts
 
 

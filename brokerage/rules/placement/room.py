@@ -58,6 +58,10 @@ class QueueLoad:
         whole = ceil(round(self._most(limit) * part, 6))  # 7 % of 100 are 7, also in binary fractions
         return max(whole, self.starts.get(share, 0)) - self.waiting.get(share, 0)
 
+    def part_left(self, share: str, limit: int, part: float) -> float:
+        """What a share has not used yet of its part of what may wait."""
+        return max(self._most(limit) * part - self.waiting.get(share, 0), 0.0)
+
     def idle(self) -> int:
         """Slots that no job waits for: they are for whoever comes first."""
         return (self.slots or 0) - self.held - sum(self.waiting.values())
@@ -101,17 +105,25 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
     }
 
 
-def parts_of_shares(facts: Facts, percents: Mapping[str, float], wanting: Iterable[str] = ()) -> Mapping[str, float]:
+NO_SHARE = ""
+"""Stands for all work of VOs that no shares drive."""
+
+
+def parts_of_shares(
+    facts: Facts, percents: Mapping[str, float], wanting: Iterable[str] = (), vos_beside: int = 0
+) -> Mapping[str, float]:
     """Share -> its part of those that have jobs waiting or running somewhere, or are about to; empty where fewer than two have.
 
     `percents`: of all that runs, what each share is to have. `wanting`: shares with tasks that may get jobs in this round. Were
     they not counted, the task that comes first would fill what may wait at a queue, and the others would have nothing there when
-    their turn comes.
+    their turn comes. `vos_beside`: so many VOs that no shares drive have such tasks too; each counts as much as a whole tree,
+    all of them together are named NO_SHARE.
     """
     there = {entry["share"] for entry in facts.jobs if entry["status"] in _STANDING | JOB.leased}
     there = (there | {*wanting}) & percents.keys()
-    whole = sum(percents[share] for share in there)
-    return {share: percents[share] / whole for share in there} if len(there) > 1 and whole else {}
+    wanted = {share: percents[share] for share in there} | ({NO_SHARE: 100.0 * vos_beside} if vos_beside else {})
+    whole = sum(wanted.values())
+    return {share: percent / whole for share, percent in wanted.items()} if len(wanted) > 1 and whole else {}
 
 
 def _declared(slots: Iterable[Mapping[str, Any]], now: datetime) -> Mapping[str, int]:

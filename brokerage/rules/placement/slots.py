@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import ceil, floor
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from brokerage.rules.facts.overload import LEAST_QUEUED
 from brokerage.rules.facts.snapshot import BUSY, JOBS, Queues
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.job_limits import walltime_per_byte
-from brokerage.rules.placement.room import UNKNOWN, QueueLoad
+from brokerage.rules.placement.room import NO_SHARE, UNKNOWN, QueueLoad
 
 RAM_STEP_MB, DISK_STEP_MB = 100, 500
 """Requirements are rounded up to these, so that jobs of nearly equal needs share a task queue."""
@@ -51,11 +52,20 @@ class JobGrants:
     """Jobs given to queues since the grid was looked at, by share; a pseudo-queue counts as its unified queue.
 
     `loads`: slots and jobs of each queue, as they were then; `seen` stands for them where something made of them is kept.
-    `parts`: of what waits at a queue, what each of several shares may have (`room.parts_of_shares`).
+    `parts`: of what waits at a queue, what each of several shares may have (`room.parts_of_shares`). `in_turn`: those of them
+    that have a turn in this round; until they had it, their part is kept for them.
     """
 
-    def __init__(self, loads: Mapping[str, QueueLoad] | None = None, parts: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        loads: Mapping[str, QueueLoad] | None = None,
+        parts: Mapping[str, float] | None = None,
+        in_turn: Iterable[str] = (),
+    ) -> None:
         self._loads, self._parts = loads or {}, parts or {}
+        self._in_turn = {share for share in in_turn if share in self._parts}
+        self.kept = False
+        """Whether a share got less than there was because something was kept for others."""
         self.seen = object()
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
@@ -65,6 +75,10 @@ class JobGrants:
         for queue, n in jobs.items():
             self._jobs[share, queue] += n
             self._all[queue] += n
+
+    def had_turn(self, share: str) -> None:
+        """Nothing is kept for the share any more."""
+        self._in_turn.discard(share)
 
     def at(self, queue: str, share: str | None) -> int:
         """Jobs given to a queue: of a share, or (None) of all."""
@@ -77,7 +91,8 @@ class JobGrants:
     def room(self, queue: str, limit: int, share: str | None, *, local: bool = True) -> int:
         """Jobs of a share that the queue may still get in this round (decision B19); `limit` as of `limit_of`."""
         given = self._all[queue], self._jobs[share or "", queue]
-        return self._room(queue, limit, share, *given, local=local)
+        room = self._room(queue, limit, share, *given, local=local)
+        return room if room <= 0 or not self._in_turn else min(room, self._beside_kept(queue, limit, share, room))
 
     def first_room(self, queue: str, limit: int, share: str | None) -> int:
         """The same before anything was given."""
@@ -90,6 +105,18 @@ class JobGrants:
         if part is None or share is None:
             return room
         return min(room, max(load.room_of_share(share, limit, part) - given_share, load.idle() - given))
+
+    def _beside_kept(self, queue: str, limit: int, share: str | None, room: int) -> int:
+        """Of this room what is left beside the parts of shares that have not had their turn, but its own part in any case."""
+        load = self._loads.get(queue, UNKNOWN)
+        kept = sum(load.part_left(one, limit, self._parts[one]) for one in self._in_turn - {share or NO_SHARE})
+        left = floor(load.room(limit) - self._all[queue] - kept)
+        if left >= room:
+            return room
+        self.kept |= load.idle() > self._all[queue]
+        part = None if share is None else self._parts.get(share)
+        own = 0.0 if part is None or share is None else load.part_left(share, limit, part) - self._jobs[share, queue]
+        return max(left, ceil(round(own, 6)), 0)
 
     def any_idle(self) -> bool:
         """Whether some queue has a slot that idles and for which no job waits."""

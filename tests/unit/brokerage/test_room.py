@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brokerage.rules.grid.measurements import NO_JOBS, Facts
-from brokerage.rules.placement.room import UNKNOWN, QueueLoad, parts_of_shares, queue_loads
+from brokerage.rules.placement.room import NO_SHARE, UNKNOWN, QueueLoad, parts_of_shares, queue_loads
 from brokerage.rules.placement.slots import JobGrants
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -131,6 +131,50 @@ def test_a_share_that_is_about_to_get_jobs_keeps_its_part_free_from_the_first_on
     assert wanting == {"MC": 70 / 80, "Tests": 10 / 80}
     grants = JobGrants(queue_loads(facts, NOW), wanting)
     assert {share: grants.room("Q", LIMIT, share) for share in ("MC", "Tests")} == {"MC": 68, "Tests": 13}
+
+
+def test_a_vo_that_no_shares_drive_counts_as_much_as_a_tree() -> None:
+    """Else the shares of the others fill what may wait at a queue, and it gets no jobs."""
+    facts = measured(RUN, pilot=pilots())
+    expected = {"MC": 70 / 180, "Tests": 10 / 180, NO_SHARE: 100 / 180}
+    assert parts_of_shares(facts, PERCENTS, ["MC", "Tests"], 1) == pytest.approx(expected)
+    assert parts_of_shares(facts, {}, [""], 1) == {}
+
+
+def test_idle_slots_are_divided_before_they_are_for_whoever_comes_first() -> None:
+    """Of those that have a turn; a share that has none in this round, or had its turn, keeps nothing from the others."""
+    facts = measured(pilot=pilots(idle=100))
+    grants = JobGrants(queue_loads(facts, NOW), parts_of_shares(facts, PERCENTS, PERCENTS), ["Physics", "MC"])
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == {"MC": 80, "Physics": 30, "Tests": 10}
+    grants.add("Physics", {"Q": 30})
+    grants.had_turn("Physics")
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == {"MC": 70, "Physics": 0, "Tests": 10}
+    assert grants.kept
+    grants.had_turn("MC")
+    assert {share: grants.room("Q", LIMIT, share) for share in PERCENTS} == dict.fromkeys(PERCENTS, 70)
+
+
+def test_what_began_of_a_share_lets_no_more_of_it_wait_while_others_have_their_turn_to_come() -> None:
+    """A share that filled all slots while it was alone does not fill what may wait there too."""
+    facts = measured(RUN, pilot=pilots())
+    loads, parts = queue_loads(facts, NOW, {"Q": {"MC": 25, "Tests": 25}}), parts_of_shares(facts, PERCENTS, PERCENTS)
+    grants = JobGrants(loads, parts, PERCENTS)
+    assert [grants.room("Q", LIMIT, share) for share in PERCENTS] == [70, 20, 10]
+    assert not grants.kept, "no slot idles"
+    for share in ("MC", "Physics"):
+        grants.had_turn(share)
+    assert grants.room("Q", LIMIT, "Tests") == 25
+
+
+def test_nothing_is_kept_for_shares_that_have_their_part_already() -> None:
+    waiting = [jobs("activated", 70), jobs("activated", 20, "Physics"), jobs("activated", 5, "Tests")]
+    facts = measured(RUN, *waiting, pilot=pilots())
+    loads, parts = queue_loads(facts, NOW), parts_of_shares(facts, PERCENTS, PERCENTS)
+    grants = JobGrants(loads, parts, PERCENTS)
+    assert [grants.room("Q", LIMIT, share) for share in PERCENTS] == [
+        JobGrants(loads, parts).room("Q", LIMIT, s) for s in PERCENTS
+    ]
+    assert not grants.kept
 
 
 @pytest.mark.parametrize("percent", range(1, 100))

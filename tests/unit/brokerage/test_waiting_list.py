@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from random import Random
@@ -132,6 +133,23 @@ def test_shares_that_stand_equally_are_served_by_priority_and_age_together() -> 
         WaitingQueue(4, NEED, 600, 8, one),
     ]
     assert order(waiting, Panda(), {"one": 0.5, "other": 0.5}) == [2, 4, 3, 1]
+
+
+@pytest.mark.parametrize("priority", [1, 500, 900])
+def test_vos_take_turns_whatever_their_shares_priorities_and_ages(priority: int) -> None:
+    """A VO without shares beside one whose leaf is always served first has every second turn, and so has a VO with shares."""
+    waiting = [
+        WaitingQueue(1, NEED, 500, 1, Unit("atlas", "leaf")),
+        WaitingQueue(2, NEED, 500, 2, Unit("atlas", "last")),
+        WaitingQueue(3, NEED._replace(vo="belle"), priority, 3, Unit("belle")),
+        WaitingQueue(4, NEED._replace(vo="cms"), 500, 4, Unit("cms", "leaf")),
+    ]
+    places, fitting = {"leaf": 0.0, "last": 0.5, "": 0.5}, WaitingList(waiting).fitting(PILOT._replace(vo=""))
+    dice = Random(15)
+    turns = [Turn(lambda unit: places[unit.gshare], dice, {}) for _ in range(3000)]
+    firsts = Counter(next(dispatch_order(fitting, lambda vo: Panda(), one))[0].id for one in turns)
+    assert set(firsts) == {1, 3, 4}
+    assert all(abs(n - 1000) < 100 for n in firsts.values())
 
 
 def test_a_task_queue_without_a_job_is_offered_once() -> None:

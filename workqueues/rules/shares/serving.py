@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from workqueues.rules.shares.tree import Node, order
+from workqueues.rules.shares.tree import NO_AMOUNTS, Amounts, Node, order
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
 
 UNITS_A_JOB = 10
@@ -17,11 +17,14 @@ UNITS_A_JOB = 10
 
 
 class UnitTree(NamedTuple):
-    """The units of a VO, and what the leaves run as it was counted. `equal`: none is served before another."""
+    """The units of a VO, and what the leaves run as it was counted. `equal`: none is served before another. `ahead`: by how much
+    leaves ran too much of late.
+    """
 
     nodes: tuple[Node, ...]
-    running: Mapping[str, float]
+    running: Amounts
     equal: bool = False
+    ahead: Amounts = NO_AMOUNTS
 
 
 class ServingOrder:
@@ -32,6 +35,21 @@ class ServingOrder:
         self._running = {key: dict(tree.running) for key, tree in self._trees.items()}
         self._places: dict[tuple[str, str], dict[str, float]] = {}
         self._jobs: Counter[tuple[str, str]] = Counter()
+
+    @property
+    def matters(self) -> bool:
+        """Whether any unit is served before another."""
+        return any(not tree.equal for tree in self._trees.values())
+
+    def recount(self, running: Mapping[tuple[str, str, int], float]) -> None:
+        """What all units (VO, share, work queue) run now: jobs that ended since they were counted do not count any more."""
+        for (kind, vo), counted in self._running.items():
+            counted.clear()
+            for (of_vo, gshare, work_queue_id), hs06 in running.items():
+                if of_vo == vo:
+                    unit = gshare if kind == "share" else str(work_queue_id)
+                    counted[unit] = counted.get(unit, 0.0) + hs06
+        self._places.clear()
 
     def place(self, vo: str, gshare: str, work_queue_id: int) -> float:
         """Where a unit stands."""
@@ -56,7 +74,7 @@ class ServingOrder:
         if tree is None:
             return {}
         if key not in self._places or self._jobs[key] > len(self._places[key]) // UNITS_A_JOB:
-            leaves = order(tree.nodes, self._running[key])
+            leaves = order(tree.nodes, self._running[key], tree.ahead)
             self._places[key] = {name: NO_TREE if tree.equal else i / len(leaves) for i, name in enumerate(leaves)}
             self._jobs[key] = 0
         return self._places[key]

@@ -12,6 +12,7 @@ from functools import reduce
 from itertools import accumulate
 from math import inf
 from operator import add
+from types import MappingProxyType
 from typing import TypeVar
 
 LARGEST = 1e9
@@ -19,6 +20,9 @@ LARGEST = 1e9
 
 FAR_BEHIND = 1e6
 """What stands for used / target where the target is 0: last."""
+
+CATCH_UP, MOST_CATCH_UP = 3.0, 0.5
+"""What a node had too much of late counts so many times beside what it uses; at most this part of its target, as too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Node:
 
 
 Amounts = Mapping[str, float]
+NO_AMOUNTS: Amounts = MappingProxyType({})
 A = TypeVar("A")
 
 
@@ -68,16 +73,18 @@ def sums(tree: Sequence[Node], amounts: Mapping[str, A], nothing: A) -> dict[str
     return totals
 
 
-def order(tree: Sequence[Node], used: Amounts) -> list[str]:
+def order(tree: Sequence[Node], used: Amounts, ahead: Amounts = NO_AMOUNTS) -> list[str]:
     """The leaves in the order in which they are served: at each node those first that used least of their target.
 
-    Ties keep the order of the tree.
+    `ahead`: by how much each leaf used too much of late, below 0 too little (`catch_up`). Ties keep the order of the tree.
     """
-    spent = sums(tree, used, 0.0)
+    spent, late = sums(tree, used, 0.0), sums(tree, ahead, 0.0)
     aims = targets(tree, sum(spent[node.name] for node in tree))
 
     def behind(node: Node) -> float:
-        return spent[node.name] / aims[node.name] if aims[node.name] else FAR_BEHIND
+        if not (aim := aims[node.name]):
+            return FAR_BEHIND
+        return spent[node.name] / aim + max(-MOST_CATCH_UP, min(CATCH_UP * late[node.name] / aim, MOST_CATCH_UP))
 
     def walk(nodes: Sequence[Node]) -> Iterator[str]:
         for node in sorted(nodes, key=behind):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import add
 
+from workqueues.rules.shares.catch_up import NOTHING_LATELY, Lately
 from workqueues.rules.shares.tree import Node, entitlements, sums, targets, walk
 from workqueues.rules.shares.tree import order as order_of
 from workqueues.rules.work_queues.queue_shares import QueueShare, percentages
@@ -42,6 +43,7 @@ class UnitStanding:
 
     `level` is its depth, 0 at the top. `place`: where a leaf stands in the order in which leaves are served, from 0 (first) to
     below 1; None for others. `above`: a leaf runs more than it is entitled to, on power that others have jobs waiting for.
+    `ahead`: by how much it ran too much of late, below 0 too little.
     """
 
     name: str
@@ -54,32 +56,35 @@ class UnitStanding:
     use: Use
     place: float | None = None
     above: bool = False
+    ahead: float = 0.0
 
 
 SLACK = 1e-9
 """Part of an amount that is lost in sums."""
 
 
-def of_tree(tree: Sequence[Node], used: Mapping[str, Use]) -> list[UnitStanding]:
-    """Every node, parents before their children, by the use of the leaves."""
+def of_tree(tree: Sequence[Node], used: Mapping[str, Use], lately: Lately = NOTHING_LATELY) -> list[UnitStanding]:
+    """Every node, parents before their children, by the use of the leaves now and lately."""
     running = {name: use.hs06_running for name, use in used.items()}
     demand = {name: use.hs06_running + use.hs06_queued for name, use in used.items()}
     whole = sums(tree, used, NOTHING)
     total = sum(whole[node.name].hs06_running for node in tree)
     percent, target, entitled = targets(tree, 100.0), targets(tree, total), entitlements(tree, total, demand)
-    ordered = order_of(tree, running)
+    leaves = [leaf.name for node in tree for leaf in node.leaves()]
+    ahead = sums(tree, {leaf: lately.now(leaf, running.get(leaf, 0.0), entitled[leaf]) for leaf in leaves}, 0.0)
+    ordered = order_of(tree, running, ahead)
     places = {name: number / len(ordered) for number, name in enumerate(ordered)}
     above = {name for name in ordered if running.get(name, 0.0) > entitled[name] + SLACK * total}
     return [
         UnitStanding(
             node.name, parent, level, node.value, percent[node.name], target[node.name], entitled[node.name], whole[node.name],
-            places.get(node.name), node.name in above,
+            places.get(node.name), node.name in above, ahead[node.name],
         )
         for node, parent, level in walk(tree)
     ]  # fmt: skip
 
 
-def of_queues(queues: Sequence[QueueShare], used: Mapping[str, Use]) -> list[UnitStanding]:
+def of_queues(queues: Sequence[QueueShare], used: Mapping[str, Use], lately: Lately = NOTHING_LATELY) -> list[UnitStanding]:
     """Every work queue of a VO, partitions before their sub queues: a tree of the percentages that they may use now.
 
     Where no queue has a share, none is served before another and none is above what it is entitled to.
@@ -92,10 +97,10 @@ def of_queues(queues: Sequence[QueueShare], used: Mapping[str, Use]) -> list[Uni
     def nodes(inside: str) -> tuple[Node, ...]:
         return tuple(Node(q.name, percent[q.name], nodes(q.name) if q.is_partition else ()) for q in below[inside])
 
-    standings = [replace(standing, value=value[standing.name]) for standing in of_tree(nodes(""), used)]
+    standings = [replace(standing, value=value[standing.name]) for standing in of_tree(nodes(""), used, lately)]
     if any(value.values()):
         return standings
-    return [replace(s, above=False, place=None if s.place is None else NO_TREE) for s in standings]
+    return [replace(s, above=False, ahead=0.0, place=None if s.place is None else NO_TREE) for s in standings]
 
 
 NO_TREE, NO_LEAF = 0.5, 1.0
