@@ -90,7 +90,7 @@ class _KeptList:
     rows_by_id: Mapping[int, WaitingQueue]
 
 
-RECOUNT_S, RECOUNT_AT_MOST = 2.0, 50
+RECOUNT_S, RECOUNT_AT_MOST = 2.0, 100
 """What runs is counted by this process too, so often at most, and for no more than such a part of the time: other processes hand
 out jobs as well, and nobody tells of those that end.
 """
