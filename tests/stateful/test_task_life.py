@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection
 from django.db.models import F
 from hypothesis import HealthCheck, Phase, settings
@@ -21,9 +22,10 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
-from brokerage.agents import assess, finish, generate, merge
+from brokerage.agents import assess, finish, generate, merge, reap
 from brokerage.agents import command as commanding
-from brokerage.models import Job
+from brokerage.ledger import job_openings, lease
+from brokerage.models import ComputingQueue, Job, JobOpening
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import parameters, reading, submitted
@@ -52,6 +54,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "tried once": {"maxAttempt": 1},
     "never given up": {"disableAutoFinish": True},
     "after a step": {"preproSpec": {"transPath": "choose.py"}},
+    "late": {"binding": "late", "instantiateTmplSite": True},
+    "open after a while": {"binding": "late_after", "bindingAfter": 600},
+    "late and merging": {"binding": "late", "mergeOutput": True},
+    "late, scouted": {"binding": "late", "nEvents": 60, "nScouts": 2, "skipScout": None},
 }
 TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("refine", refine, "define"),
@@ -68,6 +74,9 @@ TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("command", commanding, "carry_out_retry"),
     ("command", commanding, "carry_out_finish"),
     ("wake", wake, "wake_task"),
+    ("reap", reap, "open_due"),
+    ("reap", job_openings, "tell_of_jobs"),
+    ("reap", reap, "rebroker_open"),
     ("finish", finish, "prepare_task"),
     ("finish", finish, "kill_children"),
     ("finish", finish, "end_task"),
@@ -173,6 +182,23 @@ class TaskLife(DataOnTheMove):
             run_agent(name, looked=True)
 
     @rule()
+    def jobs_wait_until_others_may_have_them(self) -> None:
+        JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
+        run_agent("reap", looked=True)
+
+    @rule(number=numbers, after=st.booleans())
+    def a_pilot_dies_as_it_gets_a_job(self, number: int, after: bool) -> None:
+        with killed_at(lease, "run_together", after=after):
+            self.now.take(self.one(number))
+
+    @rule()
+    def queues_stop_for_long(self) -> None:
+        """All of them: what is open is brokered anew."""
+        ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
+        run_agent("reap", looked=True)
+        ComputingQueue.objects.update(status="online")
+
+    @rule()
     def days_go_by(self) -> None:
         Task.objects.filter(status="exhausted").update(status_since=F("status_since") - ELEVEN_DAYS)
         Task.objects.filter(frozen_time__isnull=False).update(frozen_time=F("frozen_time") - ELEVEN_DAYS)
@@ -193,6 +219,7 @@ class TaskLife(DataOnTheMove):
 
     def look_in_the_end(self) -> None:
         """Once all is quiet."""
+        counted["jobs that were open"] += Job.objects.filter(task_queue__computing_queue=None, status="finished").count()
         kinds = Job.objects.filter(status="finished").values_list("kind", flat=True)
         counted.update(f"finished {JobKind(kind).label} jobs" for kind in kinds)
         counted["tasks"] += Task.objects.count()
