@@ -301,15 +301,6 @@ def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
     )
 
 
-def test_open_jobs_have_time_limits_too() -> None:
-    grid("ALPHA", "BETA")
-    late()
-    Job.objects.update(status_since=Now() - timedelta(days=30))
-    run_agent("reap", looked=True)
-    assert set(Job.objects.values_list("status", "sub_status")) == {("closed", "toreassign")}
-    assert violations() == []
-
-
 def test_a_paused_task_holds_its_open_jobs_back() -> None:
     alpha, _ = grid("ALPHA", "BETA")
     task = late()

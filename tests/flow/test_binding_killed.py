@@ -102,13 +102,9 @@ def holds() -> None:
     assert [f"{found.invariant.name}: {found.examples}" for found in look() if found.violations] == []
     for job_id, queue, storage in JobSpec.objects.values_list("job_id", "job__computing_queue__name", "storage"):
         assert storage == (f"{queue}_DISK" if queue else ""), job_id
-    for made_by, site in File.objects.filter(out_job_id__in=bound()).values_list("out_job_id", "dataset__site"):
-        assert site in ("", Job.objects.get(id=made_by).placed_at.name), made_by
-
-
-def bound() -> list[int]:
-    """Jobs that have a queue."""
-    return list(Job.objects.exclude(computing_queue=None).values_list("id", flat=True))
+    queues = dict(Job.objects.exclude(computing_queue=None).values_list("id", "computing_queue__name"))
+    for made_by, site in File.objects.filter(out_job_id__in=queues).values_list("out_job_id", "dataset__site"):
+        assert site in ("", queues[made_by or 0]), made_by
 
 
 def late(mode: str = "late", **more: Any) -> Task:
