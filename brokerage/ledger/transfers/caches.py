@@ -55,7 +55,7 @@ OR EXISTS (
         JOIN brokerage_queuestorage s ON s.storage_id = r.storage AND {MAY_RUN_AT.format(queue="s.queue_id")}
     WHERE f.id = r.file_id AND {INPUT_IN_CATALOGUE})
 """
-"""SQL: a transfer brings the file from or to there, or a job that has not ended reads it, or may, at a queue with that storage."""
+"""SQL: a transfer brings the file from or to there, or a live job reads it, or may, at a queue with that storage."""
 _USE_PINNED = f"""
 UPDATE workqueues_replica r SET last_used = %(now)s,
     keep_until = CASE WHEN r.keep_until <= %(now)s THEN %(now)s + make_interval(secs => %(lifetime)s) ELSE r.keep_until END
