@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from django.db.models.functions import Now
 
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.ledger.rebrokering import Rebrokered, rebroker_job, rebroker_task
 from brokerage.models import ComputingQueue, Job, JobChange, RequirementPlace
 from brokerage.queries.invariants import look
+from brokerage.queries.movable_jobs import ALL_SUSPENDED
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import reasons
 from tests.builders import grid, parameters, submitted
@@ -176,3 +179,16 @@ def test_open_jobs_wait_while_one_of_their_queues_rests_and_the_others_have_gone
     queue("BETA", status="paused", status_since=Now() - timedelta(hours=2))
     assert after(timedelta(hours=3)) == WAITS, "what is paused goes on"
     assert after(LONG) == CLOSED, "but not for ever: the other one serves no job"
+
+
+def test_operators_broker_open_jobs_anew_but_not_while_all_their_queues_rest() -> None:
+    grid("ALPHA", "BETA")
+    task = late()
+    operator = Principal("user", "op", roles={"demo": frozenset({"operator"})})
+    ComputingQueue.objects.update(status="paused")
+    assert rebroker_task(operator, task) == Rebrokered(0, 4, ALL_SUSPENDED)
+    assert rebroker_job(operator, Job.objects.earliest("id"), "demo") == Rebrokered(0, 1, ALL_SUSPENDED)
+    queue("ALPHA", status="online")
+    assert rebroker_job(operator, Job.objects.earliest("id"), "demo") == Rebrokered(1)
+    assert rebroker_task(operator, task) == Rebrokered(3)
+    assert Counter(Job.objects.values_list("status", "sub_status")) == {("closed", "toreassign"): 4}
