@@ -19,7 +19,7 @@ QUEUES: Mapping[str, int] = {"ALPHA": 3, "BETA": 2, "GAMMA": 2, "DELTA": 1}
 """Computing queue -> pilots there."""
 MERGING, FAILING = 1, 2
 """Tasks by number: one merges its outputs; in one the first try of every file fails, as `sort` merges two files at least."""
-LATE: Mapping[int, Mapping[str, Any]] = {3: {"binding": "late"}, 4: {"binding": "late_after", "bindingAfter": 1}}
+LATE: Mapping[int, Mapping[str, Any]] = {0: {"binding": "late_after", "bindingAfter": 1}, 3: {"binding": "late"}}
 """Tasks whose jobs are open to several queues, at once or after a while. Their input is at every queue, as none is brought."""
 
 

@@ -30,6 +30,7 @@ from brokerage.queries.invariants import look
 from brokerage.queries.jobs import open_to
 from brokerage.queries.share_use import share_use
 from brokerage.queries.task_status import task_status
+from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.explain.task_status_text import reasons
@@ -365,3 +366,23 @@ def test_a_job_that_ended_open_says_so(client: Client) -> None:
     client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
     assert "it was open to several and ended before a pilot took it" in client.get(f"/jobs/{closed.id}/").content.decode()
     assert [row["computing_queue"] for row in client.get("/jobs.json").json()["rows"]] == ["none"]
+
+
+def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage() -> None:
+    grid("ALPHA", "BETA", "GAMMA")
+    late()
+    assert try_take(grid("DELTA")[0]) is None
+    before = ComputingQueue.objects.get(name="ALPHA")
+    assert [row.storage for row in WAITING.of(before.id, fresh=True).rows] == ["ALPHA_DISK"]
+    storages = list(before.storages.values("storage_id", "access", "position"))
+    before.delete()
+    before.id = None
+    before.save(force_insert=True)
+    for row in storages:
+        before.storages.create(**row)
+    pilot(before)
+    submitted(parameters("u", binding="late", excludedSite=["DELTA"]))
+    run_agents(names=MAKING)
+    leased = take(before)
+    assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
+    assert violations() == []
