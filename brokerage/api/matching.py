@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Described, Description
+from brokerage.rules.dispatch.resource import Amounts, Described, Description
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -218,38 +218,44 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
     if credential.private:
         groups &= frozenset((credential.owner_group,))  # it may run the jobs of its own group, not those of one that it names
-    serves = served(credential, said.owner, said.owner_group, groups)
-    walltime = request.walltime_s or int(queue.maxtime)
+    stations, strict = SITE_ROOM.stations(queue.site), gdpconfig.value("dispatch", "STRICT_PLATFORM")
+    if (cpu_time_s := request.cpu_time_s) is None:
+        cpu_time_s = (request.walltime_s or int(queue.maxtime)) * request.cores or UNKNOWN_S
     return DESCRIBED.resource(
-        Description(
-            queue=queue.name,
-            cpu_time_s=(walltime * request.cores or UNKNOWN_S) if said.cpu_time_s is None else said.cpu_time_s,
-            cores=request.cores,
-            memory_mb=request.memory_mb,
-            disk_mb=request.disk_mb,
-            walltime_s=request.walltime_s,
-            vo=principal.vo,
-            sites=frozenset((queue.site,)),
-            grid_ces=said.grid_ce,
-            platforms=said.platform,
-            pilot_types=said.pilot_type,
-            job_types=said.job_type,
-            tags=said.tags,
-            required_tags=said.required_tags,
-            banned_sites=said.banned_sites,
-            banned_grid_ces=said.banned_grid_ces,
-            banned_platforms=said.banned_platforms,
-            banned_job_types=said.banned_job_types,
-            banned_tags=said.banned_tags,
-            setup=said.setup,
-            stations=SITE_ROOM.stations(queue.site),
-            owners=serves.owners,
-            owner_groups=serves.owner_groups,
-            sharing_groups=groups,
-            processors=request.cores,
-            whole_node=said.whole_node,
-            strict_platform=gdpconfig.value("dispatch", "STRICT_PLATFORM"),
-        )
+        (said, request.cores, queue.name, queue.site, principal.vo, credential, groups, stations, strict),
+        lambda: _description(principal, queue, ask, groups, stations, strict=strict),
+        Amounts(request.cores, request.memory_mb, request.disk_mb, request.walltime_s, cpu_time_s),
+    )
+
+
+def _description(
+    principal: Principal, queue: PilotQueue, ask: FullAsk, groups: frozenset[str], stations: frozenset[str], *, strict: bool
+) -> Description:
+    """What the pilot offers beside the amounts."""
+    said, serves = ask.resource, served(credential_of(principal), ask.resource.owner, ask.resource.owner_group, groups)
+    return Description(
+        queue=queue.name,
+        vo=principal.vo,
+        sites=frozenset((queue.site,)),
+        grid_ces=said.grid_ce,
+        platforms=said.platform,
+        pilot_types=said.pilot_type,
+        job_types=said.job_type,
+        tags=said.tags,
+        required_tags=said.required_tags,
+        banned_sites=said.banned_sites,
+        banned_grid_ces=said.banned_grid_ces,
+        banned_platforms=said.banned_platforms,
+        banned_job_types=said.banned_job_types,
+        banned_tags=said.banned_tags,
+        setup=said.setup,
+        stations=stations,
+        owners=serves.owners,
+        owner_groups=serves.owner_groups,
+        sharing_groups=groups,
+        processors=ask.request.cores,
+        whole_node=said.whole_node,
+        strict_platform=strict,
     )
 
 

@@ -90,62 +90,57 @@ _AGAIN = Prepared(
     """,
 )
 
-# Each ask gets the jobs after those of the asks before it. The place that a lease gets among those of its pilot is free as far as
-# this statement sees, and unique by an index: of two asks at once that count the same leases and cores one is refused.
-_PLACES = """
-    WITH place AS MATERIALIZED (
-        SELECT ask.pilot, ask.request, ask.lease_s, ask.queue, ask.storage, held.slot, room,
-            sum(room) OVER (ORDER BY ask.number) - room AS before
-        FROM brokerage_taskqueue t, unnest($2::uuid[], $3::uuid[], $4, $5, $6, $7, $10, $11)
-            WITH ORDINALITY AS ask(pilot, request, lease_s, cores, leases, n, queue, storage, number)
-        CROSS JOIN LATERAL (
-            SELECT coalesce(max(lease_slot) + 1, 0) AS slot, count(*)::int AS n, coalesce(sum(core_count), 0)::int AS cores
-            FROM brokerage_job WHERE lease_holder = ask.pilot
-            HAVING NOT coalesce(bool_or(lease_request = ask.request), false)) AS held
-        CROSS JOIN LATERAL greatest(0, least(ask.n, CASE WHEN ask.leases > 0 THEN ask.leases - held.n ELSE ask.n END,
-            (ask.cores - held.cores) / greatest(t.core_count, 1))) AS room
-        WHERE t.id = $1{}
+# The place that a lease gets among those of its pilot is free as far as this statement sees, and unique by an index: of two asks
+# at once that count the same leases and cores one is refused.
+_HELD = """
+    WITH held AS MATERIALIZED (
+        SELECT coalesce(max(lease_slot) + 1, 0) AS slot,
+            greatest(0, least($7, CASE WHEN $6 > 0 THEN $6 - count(*)::int ELSE $7 END, ($5 - coalesce(sum(core_count), 0)::int)
+                / greatest((SELECT core_count FROM brokerage_taskqueue WHERE id = $1), 1))) AS room
+        FROM brokerage_job WHERE lease_holder = $2
+        HAVING NOT coalesce(bool_or(lease_request = $3), false)
+    ), """
+_ROOM = "coalesce((SELECT room FROM held), 0)"
+_STORAGE_THERE = " AND ($12 = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = $12))"
+_FIRST_JOBS = """ready AS MATERIALIZED (
+        SELECT id FROM brokerage_job
+        WHERE task_queue_id = $1 AND ready_priority IS NOT NULL AND (ready_priority, id) >= ($8, $9){there}
+        ORDER BY ready_priority, id LIMIT {room} FOR NO KEY UPDATE SKIP LOCKED
     )"""
-_STORAGE_THERE = " AND (ask.storage = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = ask.storage))"
-_BOUND_PLACES, _OPEN_PLACES = _PLACES.format(""), _PLACES.format(_STORAGE_THERE)
-_FIRST_JOBS = """, ready AS MATERIALIZED (
-        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority IS NOT NULL
-            AND (ready_priority, id) >= ($8, $9) AND EXISTS (SELECT FROM place WHERE room > 0)
-        ORDER BY ready_priority, id LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
-    )"""
-_ANY_OF_THE_OLDEST = """, ready AS MATERIALIZED (
-        SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8
-            AND EXISTS (SELECT FROM place WHERE room > 0) AND id = ANY (ARRAY(
-            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $12))
-        ORDER BY random() LIMIT (SELECT sum(room) FROM place) FOR NO KEY UPDATE SKIP LOCKED
+_ANY_OF_THE_OLDEST = """ready AS MATERIALIZED (
+        SELECT id FROM brokerage_job
+        WHERE task_queue_id = $1 AND ready_priority = $8{there} AND id = ANY (ARRAY(
+            SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $10))
+        ORDER BY random() LIMIT {room} FOR NO KEY UPDATE SKIP LOCKED
     )"""
 _SEND = """, sent AS (
         UPDATE brokerage_job j
-        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = place.pilot,
-            lease_request = place.request, lease_slot = place.slot + chosen.number - place.before,
-            lease_until = now() + make_interval(secs => place.lease_s), lease_s = place.lease_s, last_seen = now(),
+        SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
+            lease_request = $3, lease_slot = (SELECT slot FROM held) + chosen.number,
+            lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now(),
             token_since = date_trunc('second', now())"""
-_TO_THE_QUEUE = ", computing_queue_id = place.queue"
+_TO_THE_QUEUE = ", computing_queue_id = $11"
 _NOTE = """
         FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
-            JOIN place ON chosen.number >= place.before AND chosen.number < place.before + place.room
         WHERE j.id = chosen.id
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.lease_holder, j.token_since, place.storage
+        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || lease_holder, 'leased by a pilot' FROM sent
+        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
     )"""
 _WRITE_THERE = """, placed AS (
-        UPDATE brokerage_jobspec s SET storage = sent.storage FROM sent WHERE s.job_id = sent.id
+        UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
     )"""
-_LEASED = f"SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
-_TYPES = "int, text[], text[], float8[], int[], int[], int[], int, bigint, int[], text[], int"
-_OPEN = f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE} {_LEASED}"
+_LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
+_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
+_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
+_BOUND, _OPEN = f"{_SEND}{_NOTE}{_LEASED}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}{_LEASED}"
+_TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
 _BY_KIND = {
-    (False, False): Prepared("lease", _TYPES, f"{_BOUND_PLACES}{_FIRST_JOBS}{_SEND}{_NOTE} {_LEASED}"),
-    (False, True): Prepared("lease_open", _TYPES, f"{_OPEN_PLACES}{_FIRST_JOBS}{_OPEN}"),
-    (True, False): Prepared("lease_any", _TYPES, f"{_BOUND_PLACES}{_ANY_OF_THE_OLDEST}{_SEND}{_NOTE} {_LEASED}"),
-    (True, True): Prepared("lease_any_open", _TYPES, f"{_OPEN_PLACES}{_ANY_OF_THE_OLDEST}{_OPEN}"),
+    (False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
+    (False, True): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
+    (True, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
+    (True, True): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
 }
 """By (there is a window, the jobs are open)."""
 
@@ -192,24 +187,21 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
-    of_queue: dict[tuple[int, int, int], list[Ask]] = {}
-    for ask in asks:
-        of_queue.setdefault((ask.task_queue, ask.window, ask.first[0] if ask.window else 0), []).append(ask)
     calls = [
-        _BY_KIND[window > 0, mine[0].queue_id > 0].with_values(
-            task_queue,
-            [str(ask.pilot) for ask in mine],
-            [str(ask.request) for ask in mine],
-            [ask.lease_s for ask in mine],
-            [ask.most.cores for ask in mine],
-            [ask.most.leases for ask in mine],
-            [ask.n for ask in mine],
-            *min(ask.first for ask in mine),
-            [ask.queue_id for ask in mine],
-            [ask.storage for ask in mine],
-            window,
+        _BY_KIND[ask.window > 0, ask.queue_id > 0].with_values(
+            ask.task_queue,
+            str(ask.pilot),
+            str(ask.request),
+            ask.lease_s,
+            ask.most.cores,
+            ask.most.leases,
+            ask.n,
+            *ask.first,
+            ask.window,
+            ask.queue_id,
+            ask.storage,
         )
-        for (task_queue, window, _), mine in of_queue.items()
+        for ask in asks
     ]
     placed = [ask for ask in asks if ask.queue_id]
     if placed:

@@ -127,7 +127,7 @@ def test_a_revision_that_was_rolled_back_and_made_again_is_not_taken_for_the_sam
         transaction.set_rollback(True)
     # A copy that somebody kept from the lost revision 2: the next reading must notice the other revision 2.
     set_cap(300)
-    lost = reading._Copy(gdpconfig.Config(2), (2, "1"), looked=-1e9)
+    lost = reading._Copy(gdpconfig.Config(2), (2, "1"), until=-1e9)
     reading._copy = lost
     assert gdpconfig.revision() == 2
     assert gdpconfig.value(*CAP) == 300

@@ -37,11 +37,13 @@ FROM (VALUES (1)) AS one(id) LEFT JOIN gdpconfig_revision r ON r.id = one.id LEF
 class _Copy:
     config: Config
     mark: Mark
-    looked: float
+    until: float
 
 
 _copy: _Copy | None = None
 _lock = threading.Lock()
+_written = False
+"""Whether this process has ever changed the configuration: most only read it, at every step."""
 
 
 def current() -> Config:
@@ -53,15 +55,14 @@ def current() -> Config:
     if _changed_here():
         return _loaded().config
     copy = _copy
-    if copy is not None and _fresh(copy):
+    if copy is not None and time.monotonic() < copy.until:
         return copy.config
     with _lock:
         copy = _copy
         if copy is None:
             copy = _loaded()
-        elif not _fresh(copy):
-            now = time.monotonic()
-            copy = _Copy(copy.config, copy.mark, now) if _mark() == copy.mark else _loaded()
+        elif (now := time.monotonic()) >= copy.until:
+            copy = _Copy(copy.config, copy.mark, now + _period_s(copy.config)) if _mark() == copy.mark else _loaded()
         _copy = copy
         return copy.config
 
@@ -93,16 +94,19 @@ def forget() -> None:
 
 def forget_on_commit() -> None:
     """Called by the writer inside its transaction: read anew until the transaction ends, and drop the copy when it commits."""
+    global _written
+    _written = True
     transaction.on_commit(forget)
 
 
 def _changed_here() -> bool:
     """Whether the open transaction of this thread has changed the configuration: its `forget` waits for the commit."""
-    return connection.in_atomic_block and any(waiting[1] is forget for waiting in connection.run_on_commit)
+    return _written and connection.in_atomic_block and any(waiting[1] is forget for waiting in connection.run_on_commit)
 
 
-def _fresh(copy: _Copy) -> bool:
-    return time.monotonic() - copy.looked < copy.config.value("gdpconfig", "CACHE_PERIOD")
+def _period_s(config: Config) -> float:
+    period: float = config.value("gdpconfig", "CACHE_PERIOD")
+    return period
 
 
 def _mark() -> Mark:
@@ -121,7 +125,7 @@ def _loaded() -> _Copy:
     config = Config(number or 0, [Row(*row[2:]) for row in rows if row[2] is not None], keys.KEYS)
     for row, problem in config.faults:
         log.warning("override of %s.%s for VO %r is not used: %s", row.component, row.name, row.vo, problem.message)
-    return _Copy(config, (number, writer) if number is not None else _NOTHING, now)
+    return _Copy(config, (number, writer) if number is not None else _NOTHING, now + _period_s(config))
 
 
 def _after_fork() -> None:

@@ -35,6 +35,7 @@ class Config:
         self._keys = keys
         self._typed: dict[tuple[str, str, str], dict[str, dict[str, Any]]] = {}
         self._components: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+        self._values: dict[tuple[str, str, str, str | None], Any] = {}
         faults: list[tuple[Row, Problem]] = []
         for row in rows:
             try:
@@ -47,8 +48,14 @@ class Config:
 
     def value(self, component: str, name: str, /, *, vo: str | None = None, app: str = APP, **parts: str) -> Any:
         """The typed value of a declared key, its parts filled in; None = unset. BadConfig for a key that nobody declared."""
-        key, stored = self._keys.reading(component, name, app, **parts)
-        return self._resolved(key, stored, vo)
+        if parts:
+            key, stored = self._keys.reading(component, name, app, **parts)
+            return self._resolved(key, stored, vo)
+        place = (app, component, name, vo)
+        if place not in self._values:
+            key, stored = self._keys.reading(component, name, app)
+            self._values[place] = self._resolved(key, stored, vo)
+        return self._values[place]
 
     def component(self, component: str, /, *, vo: str | None = None, app: str = APP) -> Mapping[str, Any]:
         """All keys of a component for pure rules: plain names with their values, overridden pattern names filled in with theirs.

@@ -89,11 +89,12 @@ class Registration(Offer):
 class JobRequest(Offer):
     """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
 
-    `wait_s`: how long the pilot will wait for the answer, if there is no job yet; `last`: it leaves if there is none by then.
-    `explain`: the answer to an ask in vain has a body that says why.
+    `cpu_time_s`: CPU seconds that are left. `wait_s`: how long the pilot will wait for the answer, if there is no job yet;
+    `last`: it leaves if there is none by then. `explain`: the answer to an ask in vain has a body that says why.
     """
 
     request: Annotated[UUID, BeforeValidator(_request)]
+    cpu_time_s: Amount | None = None
     wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
     last: bool = False
@@ -105,12 +106,11 @@ class JobRequest(Offer):
 class ResourceAttributes:
     """What an ask says of its resource beside the sizes.
 
-    `cpu_time_s`: CPU seconds that are left. `owner`, `owner_group`: the only ones whose jobs it wants, within
-    what its credential allows. `required_tags`, of `tags`: what a job must, `banned_*`: what it must not name.
+    `owner`, `owner_group`: the only ones whose jobs it wants, within what its credential allows. `required_tags`, of `tags`:
+    what a job must, `banned_*`: what it must not name.
     """
 
     site: Name = ""
-    cpu_time_s: Amount | None = None
     grid_ce: Names = NONE
     platform: Names = NONE
     pilot_type: Names = NONE
@@ -202,11 +202,11 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
         return FullAsk(read(JobRequest, said))
     faults: list[Problem] = []
     request = _read_part(JobRequest, said, faults)
-    resource = _read_part(ResourceAttributes, {name: said[name] for name in said.keys() & _ATTRIBUTES}, faults)
+    resource = _attributes({name: value for name, value in said.items() if name in _ATTRIBUTES}, faults)
     known = tags_of(request, resource) if request and resource else None
     if resource and known is not None and (missing := sorted(resource.required_tags - known)):
         faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
-    if resource and (n := sum(len(getattr(resource, name)) for name in _SETS)) > MOST_NAMES:
+    if resource and (n := _names_in(resource)) > MOST_NAMES:
         longest = max(_SETS, key=lambda name: len(getattr(resource, name)))
         faults.append(problem(longest, "length", f"the ask names {n} tags, sites, platforms and the like, at most {MOST_NAMES}"))
     if request is None or resource is None or faults:
@@ -218,6 +218,30 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
 def tags_of(request: JobRequest, resource: ResourceAttributes) -> frozenset[str]:
     """The tags of a resource: those that it names, and those that tell of its cores."""
     return resource.tags | processor_tags(request.cores, whole_node=resource.whole_node)
+
+
+def _attributes(said: Mapping[str, Any], faults: list[Problem]) -> ResourceAttributes | None:
+    """What is said of a resource; pilots say the same all day, which is read once."""
+    told = tuple((name, type(value), tuple(value) if type(value) is list else value) for name, value in said.items())
+    try:
+        known = _known.get(told)
+    except TypeError:  # something in a list is no text
+        known, told = None, ()
+    if known is None and (known := _read_part(ResourceAttributes, said, faults)) is not None and told:
+        if len(_known) >= MOST_KEPT:
+            _known.clear()
+        if _names_in(known) <= MOST_KEPT_NAMES:
+            _known[told] = known
+    return known
+
+
+MOST_KEPT, MOST_KEPT_NAMES = 1000, 100
+"""Descriptions that are kept, those with more names apart, so that no pilot fills the memory."""
+_known: dict[tuple[tuple[str, type, Any], ...], ResourceAttributes] = {}
+
+
+def _names_in(resource: ResourceAttributes) -> int:
+    return sum(len(getattr(resource, name)) for name in _SETS)
 
 
 def _read_part(kind: type[T], said: Mapping[str, Any], faults: list[Problem]) -> T | None:

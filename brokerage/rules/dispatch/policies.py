@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from heapq import merge
 from itertools import groupby
 
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, Turn, dispatch_policy
@@ -20,9 +19,9 @@ class Panda(DispatchPolicy):
 
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """Units that stand equally are served together, by priority and age."""
-        units = sorted(fitting.units(), key=turn.places)
-        for _, equal in groupby(units, key=turn.places):
-            yield from merge(*map(fitting.of_unit, equal), key=lambda waiting: waiting.turn)
+        stands = {unit: turn.places(unit) for unit in fitting.units()}
+        for _, equal in groupby(sorted(stands, key=stands.__getitem__), key=stands.__getitem__):
+            yield from fitting.of_units(list(equal))
 
     def cpu_class(self, cpu_time_s: int) -> int:
         """Exactly: walltimes, of which it is made, are steps of a ladder (decision H5)."""
@@ -38,15 +37,12 @@ class Dirac(DispatchPolicy):
 
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """The others of the highest class follow, should the first have no job; then those of the next class."""
-        waiting = {one.id: one for one in fitting}
-        chances = {id_: QueueChance(one.requirement.cpu_time_s, one.weight) for id_, one in waiting.items()}
-        in_turn = queues_in_turn(
-            chances,
-            fresh(turn.dice),
-            highest_cpu_first=bool(turn.options.get("HIGHEST_CPU_FIRST", True)),
-            proportional=bool(turn.options.get("PROPORTIONAL_CHOICE", False)),
-        )
-        yield from (waiting[id_] for id_ in in_turn)
+        proportional = bool(turn.options.get("PROPORTIONAL_CHOICE", False))
+        classes = fitting.by_cpu_time() if turn.options.get("HIGHEST_CPU_FIRST", True) else iter([list(fitting)])
+        for waiting in classes:
+            chances = {number: QueueChance(0, one.weight) for number, one in enumerate(waiting)}
+            for number in queues_in_turn(chances, fresh(turn.dice), proportional=proportional):
+                yield waiting[number]
 
     def cpu_class(self, cpu_time_s: int) -> int:
         """The four classes of the document."""

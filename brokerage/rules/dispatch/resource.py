@@ -7,10 +7,9 @@ Source: seed 002; facts on matching a3, a4; decision H1.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
-from operator import attrgetter
-from typing import Any
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
 
@@ -151,30 +150,34 @@ def described(pilot: Description) -> Resource:
 MOST_KEPT_NAMES = 100
 """A resource with more names is settled anew at each ask, so that no pilot fills the memory."""
 MOST_KEPT = 1000
-_OFFERED = ("cores", "memory_mb", "disk_mb", "walltime_s", "cpu_time_s")
-_KIND = attrgetter(*(field.name for field in fields(Description) if field.name not in _OFFERED))
-_AMOUNTS = attrgetter(*_OFFERED)
+
+
+class Amounts(NamedTuple):
+    """What is left of a slot: cores, MB, MB, s, CPU s; 0 = not told, but for the CPU time, of which nothing is left then."""
+
+    cores: int
+    memory_mb: int
+    disk_mb: int
+    walltime_s: int
+    cpu_time_s: int
 
 
 class Described:
     """The resources of descriptions, each kind settled once: pilots say the same all day but for what is left of their slots."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[Any, ...], Resource] = {}
+        self._kinds: dict[Hashable, Resource] = {}
 
-    def resource(self, pilot: Description) -> Resource:
-        """As `described`. The sets of a description are frozen ones here."""
-        kind = _KIND(pilot)
+    def resource(self, kind: Hashable, describe: Callable[[], Description], amounts: Amounts) -> Resource:
+        """As `described`, with these amounts of an ask. `kind`: all that the rest is made of."""
         known = self._kinds.get(kind)
-        if known is None or pilot.cpu_time_s is None or pilot.cpu_time_s < 0:
-            known = described(pilot)
-            if sum(len(some) for some in kind if isinstance(some, frozenset)) > MOST_KEPT_NAMES:
-                return known
-            if len(self._kinds) >= MOST_KEPT:
-                self._kinds.clear()
-            self._kinds[kind] = known
-            return known
-        cores, memory, disk, walltime, cpu_time = _AMOUNTS(pilot)
+        if known is None:
+            known = described(replace(describe(), cpu_time_s=amounts.cpu_time_s))
+            if sum(len(some) for some in known if isinstance(some, frozenset)) <= MOST_KEPT_NAMES:
+                if len(self._kinds) >= MOST_KEPT:
+                    self._kinds.clear()
+                self._kinds[kind] = known
+        cores, memory, disk, walltime, cpu_time = amounts
         return known._replace(cores=cores, memory_mb=memory, disk_mb=disk, walltime_s=walltime, cpu_time_s=cpu_time or NO_TIME)
 
 

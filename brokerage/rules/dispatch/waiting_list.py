@@ -7,7 +7,7 @@ that suit is served first is the dispatch policy's (`brokerage.rules.dispatch.di
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import compress, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -29,6 +29,7 @@ from brokerage.rules.dispatch.requirement import (
 
 ONE_BY_ONE = 50
 """Fewer new task queues than these are compared with a kind one after the other."""
+_CPU_TIME = AMOUNTS.index("cpu_time_s")
 MOST_KINDS = 200
 """Kinds of resources for which a list keeps which task queues suit them; amounts do not make a kind."""
 
@@ -79,6 +80,8 @@ class WaitingQueue(NamedTuple):
 
 
 Flags = NDArray[np.bool_]
+Places = NDArray[np.intp]
+"""Where some rows are in a list, ascending unless said otherwise."""
 
 
 class Verdicts:
@@ -96,7 +99,7 @@ class Verdicts:
     def __len__(self) -> int:
         return len(self._needs)
 
-    def places(self, rows: Sequence[WaitingQueue]) -> NDArray[np.intp]:
+    def places(self, rows: Sequence[WaitingQueue]) -> Places:
         """Where each of the rows is in the verdicts; new ones are taken up."""
         for row in rows:
             if row.id not in self._places:
@@ -159,10 +162,16 @@ class WaitingList:
         self._verdicts = Verdicts() if verdicts is None else verdicts
         self._places = self._verdicts.places(self.rows)
         needs = [[getattr(row.requirement, name) for row in self.rows] for name in AMOUNTS]
-        self._needs = np.array(needs, dtype=np.int64).reshape(len(AMOUNTS), len(self.rows))
+        self._needs = np.array(needs, dtype=np.int32).reshape(len(AMOUNTS), len(self.rows))
         self._waits = np.ones(len(self.rows), dtype=np.bool_)
         self._row_of: dict[int, int] = {}
         self.units: Mapping[Unit, slice] = dict(self._slices())
+        self.bounds = np.array([*(rows.start for rows in self.units.values()), len(self.rows)], np.intp)
+        """Where the rows of each unit begin, and where the last ones end."""
+        priorities, job_ids = (np.fromiter((row[i] for row in self.rows), np.int64, len(self.rows)) for i in (2, 3))
+        self.turns = np.empty(len(self.rows), np.intp)
+        """At each place the turn of its row among all, whosever they are."""
+        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.rows))
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
         start = 0
@@ -173,18 +182,19 @@ class WaitingList:
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
-        return Fitting(self, self._suiting(resource) & self._waits, hits)
+        places = self._suiting(resource)
+        return Fitting(self, places[self._waits[places]], hits)
 
     def suits(self, resource: Resource) -> bool:
         """Whether any of them suits the resource, limits apart, also one that was left out since."""
-        return bool(self._suiting(resource).any())
+        return len(self._suiting(resource)) > 0
 
-    def _suiting(self, resource: Resource) -> Flags:
+    def _suiting(self, resource: Resource) -> Places:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
         for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
             if offered:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
-        return flags
+        return np.flatnonzero(flags)
 
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
@@ -194,6 +204,11 @@ class WaitingList:
         if place is not None:
             self._waits[place] = False
 
+    def cpu_times(self, places: Places) -> NDArray[np.int32]:
+        """The CPU time, s, that the rows at these places need."""
+        needed: NDArray[np.int32] = self._needs[_CPU_TIME]
+        return needed[places]
+
     def is_drained(self, place: int) -> bool:
         """Whether that row was found without a job."""
         return not self._waits[place]
@@ -202,31 +217,46 @@ class WaitingList:
 class Fitting:
     """The task queues of a list that suit one ask, by unit; each is looked at only when it is asked for."""
 
-    def __init__(self, waiting: WaitingList, flags: Flags, hits: Hits) -> None:
-        self._waiting, self._flags, self._hits = waiting, flags, hits
+    def __init__(self, waiting: WaitingList, places: Places, hits: Hits) -> None:
+        self._waiting, self._places, self._hits = waiting, places, hits
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
-        flags = np.zeros_like(self._flags)
-        for unit, rows in self._waiting.units.items():
-            if unit.vo in vos:
-                flags[rows] = self._flags[rows]
-        return Fitting(self._waiting, flags, self._hits)
+        mine = [self._of(unit) for unit in self._waiting.units if unit.vo in vos]
+        return Fitting(self._waiting, np.concatenate([self._places[:0], *mine]), self._hits)
 
     def units(self) -> list[Unit]:
         """Units with at least one of them, limits apart."""
-        return [unit for unit, rows in self._waiting.units.items() if self._flags[rows].any()]
+        bounds = np.searchsorted(self._places, self._waiting.bounds)
+        return list(compress(self._waiting.units, bounds[1:] > bounds[:-1]))
 
-    def of_unit(self, unit: Unit) -> Iterator[WaitingQueue]:
-        """Those of a unit, highest priority first, then the oldest job."""
-        rows = self._waiting.units[unit]
-        return self._rows(np.flatnonzero(self._flags[rows]) + rows.start)
+    def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
+        """Those of these units, highest priority first, then the oldest job."""
+        if len(units) == 1:
+            yield from self._rows(self._of(units[0]))
+            return
+        places = self._places if len(units) == len(self.units()) else np.concatenate([self._places[:0], *map(self._of, units)])
+        turns = self._waiting.turns[places]
+        if len(places):
+            yield from self._rows(places[[turns.argmin()]])
+        yield from self._rows(places[np.argsort(turns)[1:]])
+
+    def by_cpu_time(self) -> Iterator[list[WaitingQueue]]:
+        """All, those that need the most CPU time first."""
+        needed = self._waiting.cpu_times(self._places)
+        for cpu_time_s in np.unique(needed)[::-1]:
+            yield list(self._rows(self._places[needed == cpu_time_s]))
 
     def __iter__(self) -> Iterator[WaitingQueue]:
         """All, by unit."""
-        return self._rows(np.flatnonzero(self._flags))
+        return self._rows(self._places)
 
-    def _rows(self, places: NDArray[np.intp]) -> Iterator[WaitingQueue]:
+    def _of(self, unit: Unit) -> Places:
+        rows = self._waiting.units[unit]
+        first, end = np.searchsorted(self._places, (rows.start, rows.stop))
+        return self._places[first:end]
+
+    def _rows(self, places: Places) -> Iterator[WaitingQueue]:
         for place in places:
             row = self._waiting.rows[int(place)]
             if not self._waiting.is_drained(int(place)) and not (self._hits and row.at_limit(self._hits)):
@@ -234,5 +264,5 @@ class Fitting:
 
     def held(self) -> list[tuple[WaitingQueue, str]]:
         """Those that suit and are at a limit, each with the limit."""
-        rows = (self._waiting.rows[int(place)] for place in np.flatnonzero(self._flags))
+        rows = (self._waiting.rows[int(place)] for place in self._places)
         return [(row, hit) for row in rows if (hit := row.at_limit(self._hits))]

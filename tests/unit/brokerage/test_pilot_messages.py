@@ -198,13 +198,20 @@ def test_an_ask_describes_its_resource_and_a_single_text_reads_as_a_list_of_one(
     more = {"required_tags": "GPU", "banned_sites": ["BETA"], "owner": "ada", "owner_group": ["up"], "whole_node": True}
     ask = read_ask(ASK | said | more | {"setup": "Production", "explain": True})
     found = ask.resource
-    assert (found.site, found.cpu_time_s, found.setup, found.whole_node) == ("ALPHA", 0, "Production", True)
+    assert (found.site, ask.request.cpu_time_s, found.setup, found.whole_node) == ("ALPHA", 0, "Production", True)
     assert [*map(sorted, (found.grid_ce, found.platform, found.tags))] == [["ce1"], ["el8", "el9"], ["GPU", "MP"]]
     assert [*map(sorted, (found.required_tags, found.banned_sites))] == [["GPU"], ["BETA"]]
     assert [*map(sorted, (found.owner, found.owner_group))] == [["ada"], ["up"]]
     assert ask.request.explain
     assert read_ask(ASK | {"tags": []}).resource == ResourceAttributes()
-    assert read_ask(ASK | {"tags": []}).resource.cpu_time_s is None
+    assert read_ask(ASK | {"tags": []}).request.cpu_time_s is None
+
+
+def test_what_was_taken_once_does_not_make_another_kind_of_value_good() -> None:
+    assert read_ask(ASK | {"whole_node": True}).resource.whole_node
+    assert ask_faults(whole_node=1) == {"whole_node": "type"}
+    assert read_ask(ASK | {"tags": ["GPU"]}).resource == read_ask(ASK | {"tags": ["GPU"]}).resource
+    assert ask_faults(tags=["GPU", ["GPU"]]) == {"tags": "type"}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
-from brokerage.rules.dispatch.resource import NO_TIME, Described, Description, InvalidResource, described
+from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, described
 from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
 
@@ -99,9 +100,10 @@ def test_a_kind_of_resource_is_settled_once_and_its_amounts_at_every_ask(some: l
         told: dict[str, Any] = {name: value for name, value in pilot._asdict().items() if isinstance(value, frozenset)}
         told["required_tags"] = NONE
         said = Description(cpu_time_s=number % 3, cores=number, memory_mb=pilot.memory_mb, **told)
-        assert known.resource(said) == described(said)
+        amounts = Amounts(number, pilot.memory_mb, 0, 0, number % 3)
+        assert known.resource(tuple(told.items()), partial(Description, **told), amounts) == described(said)
     with pytest.raises(InvalidResource, match="negative"):
-        known.resource(Description(cpu_time_s=-1))
+        known.resource("new", Description, Amounts(1, 0, 0, 0, -1))
 
 
 def turn(places: Mapping[str, float], seed: int = 1) -> Turn:
