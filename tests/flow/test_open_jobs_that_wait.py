@@ -47,6 +47,11 @@ def after(waited: timedelta) -> Counter[str]:
     return Counter(Job.objects.values_list("status", flat=True))
 
 
+def told(task: Task) -> str:
+    """Where its jobs are, in words."""
+    return " ".join(reason.message for reason in reasons(task_status(task)))
+
+
 def queue(name: str, **columns: Any) -> None:
     ComputingQueue.objects.filter(name=name).update(**columns)
 
@@ -166,9 +171,12 @@ def test_open_jobs_of_a_task_that_names_its_queues_wait_for_these_and_it_is_told
     task = late(includedSite=["ALPHA", "BETA"])
     ComputingQueue.objects.exclude(name="GAMMA").update(status="offline", status_since=Now() - timedelta(hours=2))
     assert after(timedelta(hours=3)) == WAITS
-    told = " ".join(reason.message for reason in reasons(task_status(task)))
-    assert "any of 2 queues" in told
-    assert "offline" in told
+    assert "4 jobs wait at any of 2 queues, which are all offline." in told(task)
+    queue("BETA", status="paused")
+    assert "which are all offline or paused." in told(task)
+    queue("BETA", status="online")
+    assert "for a pilot to be free" in told(task)
+    queue("BETA", status="offline")
     assert after(LONG) == CLOSED, "as any job that waited too long"
 
 
