@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import F
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import run_agent
@@ -30,7 +30,6 @@ from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import parameters, reading, submitted
 from tests.chaos.checker import RULES, read_rules
-from tests.flow.steps import end
 from tests.stateful.scene import killed_at
 from tests.stateful.test_data_on_the_move import THOROUGH, DataOnTheMove, numbers
 from workqueues.agents import feed, refine, wake
@@ -139,10 +138,19 @@ class TaskLife(DataOnTheMove):
         more = {"parentTaskName": parent.task_name, "mergeOutput": merging or None}
         submitted(reading(f"t{self.now.n}", f"{parent.task_name}.{stream}", **more))
 
-    @rule(orders=st.lists(st.tuples(numbers, numbers, st.booleans(), st.sampled_from([False, False, False, True])), max_size=4))
+    @rule(
+        orders=st.lists(
+            st.tuples(numbers, numbers, st.booleans(), st.sampled_from([False, False, False, True])), min_size=1, max_size=4
+        )
+    )
     def commands_are_given(self, orders: list[tuple[int, int, bool, bool]]) -> None:
         for order in orders:
             self._command(*order)
+
+    @rule(number=numbers, choice=numbers, turned=st.booleans())
+    def one_command_is_given_and_carried_out(self, number: int, choice: int, turned: bool) -> None:
+        self._command(number, choice, turned, wild=False)
+        self.agents_run(1)
 
     def _command(self, number: int, choice: int, turned: bool, wild: bool) -> None:
         """One that the task takes, or, if wild, any."""
@@ -169,11 +177,10 @@ class TaskLife(DataOnTheMove):
                     self.now.settle(self.now.leases[-1], well=True)
         self.agents_run(1)
 
-    @precondition(lambda self: self.scene and self.scene.leases)
     @rule(number=numbers)
     def a_job_runs_out_of_memory(self, number: int) -> None:
-        leased = self.now.leases.pop(number % len(self.now.leases))
-        end(leased, OUT_OF_MEMORY)
+        if self.now.leases:
+            self.now.report(self.now.leases.pop(number % len(self.now.leases)), OUT_OF_MEMORY)
 
     @rule(step=st.sampled_from(TASK_STEPS), after=st.booleans())
     def an_agent_of_tasks_dies(self, step: tuple[str, object, str], after: bool) -> None:
@@ -181,20 +188,17 @@ class TaskLife(DataOnTheMove):
         with killed_at(target, function, after=after):
             run_agent(name, looked=True)
 
-    @rule()
-    def jobs_wait_until_others_may_have_them(self) -> None:
-        JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
-        run_agent("reap", looked=True)
-
     @rule(number=numbers, after=st.booleans())
     def a_pilot_dies_as_it_gets_a_job(self, number: int, after: bool) -> None:
         with killed_at(lease, "run_together", after=after):
             self.now.take(self.one(number))
 
-    @rule()
-    def queues_stop_for_long(self) -> None:
-        """All of them: what is open is brokered anew."""
-        ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
+    @rule(stopped=st.booleans())
+    def jobs_wait_for_long(self, stopped: bool) -> None:
+        """So that others may have them; or all queues stop, and what is open is brokered anew."""
+        JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
+        if stopped:
+            ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
         run_agent("reap", looked=True)
         ComputingQueue.objects.update(status="online")
 
