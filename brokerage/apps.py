@@ -12,10 +12,10 @@ class BrokerageConfig(AppConfig):
 
     def ready(self) -> None:
         """Declare the policies, ours and those of plugins, and tell those below where storages and queues are."""
-        from django.core.checks import register
+        from django.core.checks import Tags, register
 
         from broker_site.foundation.access.credentials import check_places_with
-        from brokerage.plugins import check_plugins, load_plugins
+        from brokerage.plugins import check_named, check_plugins, load_plugins
         from brokerage.queries.pilots import place_faults, storage_roots
         from brokerage.queries.place_names import destination_fault, nucleus_fault
         from brokerage.rules.transfers.backend_choice import know_backends_with
@@ -25,6 +25,7 @@ class BrokerageConfig(AppConfig):
 
         load_plugins()
         register(check_plugins)
+        register(check_named, Tags.database)
         locate_storages_with(storage_roots)
         check_places_with(place_faults)
         check_nucleus_with(nucleus_fault)

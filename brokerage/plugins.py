@@ -16,9 +16,11 @@ from itertools import chain
 from typing import Any
 
 from django.core import checks
+from django.db import DatabaseError
 
 import brokerage.config_keys
 import brokerage.policies  # noqa: F401 - ours are declared first, so that no plugin can take their names
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.gdpconfig.keys import APP, KEYS
 from broker_site.foundation.kernel.registry import Registry
 from brokerage.rules.decision.declare import FILTERS, POLICIES, WEIGHTS, Policy
@@ -113,3 +115,16 @@ def check_plugins(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMe
         for plugin in PLUGINS
         if plugin.fault
     ]
+
+
+def check_named(app_configs: Any = None, databases: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """System check brokerage.W002 of `check --database`: the configuration names a policy or generator that is not there."""
+    if not databases:
+        return []
+    hint = "Install the package that brings it, or set the key to another one. What it is to choose waits meanwhile."
+    try:
+        found = gdpconfig.current().unknown()
+    except DatabaseError:
+        return [checks.Info("The database does not answer: the configuration was not looked at.", id="brokerage.I002")]
+    named = [(f"{key} of VO {vo}" if vo else key, wrong) for key, vo, wrong in found]
+    return [checks.Warning(f"{key}: {wrong}", hint=hint, id="brokerage.W002") for key, wrong in named]

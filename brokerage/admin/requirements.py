@@ -54,35 +54,35 @@ class RequirementSetAdmin(ReadOnlyAdmin):
         return places_text(requirement_set.id)
 
 
+class PartAdmin(ReadOnlyAdmin):
+    """Rows that are parts of a requirement set, with a link to it, found by its number."""
+
+    number_fields = ("requirement_set_id",)
+
+    @admin.display(description="requirement set", ordering="requirement_set_id")
+    def set_link(self, part: RequirementValue | RequirementPlace) -> SafeString | str:
+        return row("brokerage_requirementset", part.requirement_set_id)
+
+
 @admin.register(RequirementValue)
-class RequirementValueAdmin(ReadOnlyAdmin):
+class RequirementValueAdmin(PartAdmin):
     """Values: which requirement sets list a site, a tag, a platform."""
 
     list_display = ("id", "attribute", "value", "set_link")
     list_filter = ("attribute",)
-    number_fields = ("requirement_set_id",)
     search_fields = ("=value",)
     search_help_text = "Number of a requirement set, or a whole value."
 
-    @admin.display(description="requirement set", ordering="requirement_set_id")
-    def set_link(self, value: RequirementValue) -> SafeString | str:
-        return row("brokerage_requirementset", value.requirement_set_id)
-
 
 @admin.register(RequirementPlace)
-class RequirementPlaceAdmin(ReadOnlyAdmin):
+class RequirementPlaceAdmin(PartAdmin):
     """Places: to which computing queues open jobs may go, and where their outputs go from there."""
 
     list_display = ("id", "computing_queue", "storage", "set_link")
     list_filter = ("computing_queue",)
     list_select_related = ("computing_queue",)
-    number_fields = ("requirement_set_id",)
     search_fields = ("=storage",)
     search_help_text = "Number of a requirement set, or a whole storage endpoint."
-
-    @admin.display(description="requirement set", ordering="requirement_set_id")
-    def set_link(self, place: RequirementPlace) -> SafeString | str:
-        return row("brokerage_requirementset", place.requirement_set_id)
 
 
 @admin.register(GroupUse)

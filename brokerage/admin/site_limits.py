@@ -64,10 +64,10 @@ class MatchGaugeAdmin(ReadOnlyAdmin):
 class PilotCEAdmin(ReadOnlyAdmin):
     """Where pilots are that got jobs at sites with limits for their computing elements."""
 
-    list_display = ("pilot_id", "ce")
-    ordering = ("ce",)
-    search_fields = ("=ce",)
-    search_help_text = "The whole name of a computing element."
+    list_display = ("pilot_id", "ces")
+    ordering = ("ces",)
+    search_fields = ("=pilot_id",)
+    search_help_text = "The whole number of a pilot."
 
 
 def state_of(row: SiteAdvertisement) -> SiteState:

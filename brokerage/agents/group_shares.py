@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from broker_site.foundation import gdpconfig
 from brokerage.ledger.group_shares import note_priorities, note_use
 from brokerage.models import TaskQueue
+from brokerage.queries.dispatch_policies import by_group
 from brokerage.queries.group_jobs import running_by_owner, uncounted, used, waiting_by_group
-from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
 from brokerage.rules.dispatch.group_shares import TimeSlice, corrected, owner_shares, queue_priorities
 from brokerage.rules.dispatch.groups import JOB_SHARING, UNNAMED, Group, read_groups
 from brokerage.rules.dispatch.share_correction import read_slices
@@ -32,12 +32,6 @@ class GroupShares:
         if self._last is None or now - self._last >= period or uncounted(vos):
             self._last = now
             note_priorities(_priorities(vos))
-
-
-def by_group(vo: str) -> bool:
-    """Whether the jobs of a VO are handed out by the shares of groups."""
-    policy = DISPATCH_POLICIES.get(gdpconfig.value("dispatch", "DISPATCH_POLICY", vo=vo))
-    return policy is not None and policy.by_group
 
 
 def _priorities(vos: Collection[str]) -> dict[int, float]:

@@ -24,6 +24,7 @@ from brokerage.ledger.job_openings import open_due
 from brokerage.ledger.last_asks import forget_old_asks
 from brokerage.ledger.pilots import note_pilots_at_work
 from brokerage.ledger.rebrokering import rebroker, rebroker_open
+from brokerage.ledger.refiled_jobs import refile
 from brokerage.ledger.transfers.lifetimes import remove_expired
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import ComputingQueue
@@ -35,6 +36,7 @@ from brokerage.rules.dispatch.timeout_table import ENDINGS, kinds_alike
 from brokerage.rules.dispatch.timeouts import QueueFacts, as_one, limit_s, suspended
 from brokerage.rules.facts.ask import Config
 from workqueues.ledger.holds import note_reason
+from workqueues.ledger.moves import Stale
 
 BATCH = 1000
 DAY_S = 86400.0
@@ -89,13 +91,22 @@ def reap(run: Run) -> int:
     ended = expire_leases(run.who, BATCH, resting, leave)
     ended += end_overdue(limits, config["HIGH_PRIORITY"], ENDINGS, run.who, BATCH, leave)
     ended += rebroker_stranded(run, leave) + rebroker_fast(run, leave)
-    ended += open_due(BATCH, run.who)
+    ended += open_due(BATCH, run.who) + refiled(run)
     remove_expired(BATCH, BATCH, run.who)
     forget_emptied(BATCH)
     CREDENTIALS.run(run.now)
     ASKS.run(run.now)
     TASK_QUEUES.run(run.now)
     return ended
+
+
+def refiled(run: Run) -> int:
+    """Put jobs of before an update into the task queues of their owners: how many."""
+    try:
+        return refile(BATCH)
+    except Stale as error:
+        run.leave("jobs in task queues without an owner", error)
+        return 0
 
 
 def rebroker_stranded(run: Run, leave: Leave) -> int:

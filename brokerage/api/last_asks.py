@@ -75,6 +75,7 @@ class PlaceAtQueue(serializers.Serializer[Any]):
     share = serializers.CharField(help_text="share or work queue of the job; empty: none")
     share_place = serializers.IntegerField(help_text="turn of the share among those with jobs at the queue, from 1")
     shares = serializers.IntegerField(help_text="how many those are")
+    fault = serializers.CharField(help_text="why there is no policy; empty: there is one")
 
 
 class PassedByShown(serializers.Serializer[Any]):

@@ -28,7 +28,7 @@ from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.ledger.site_room import SITE_ROOM
-from brokerage.queries.dispatch_policies import policy_of
+from brokerage.queries.dispatch_policies import policy_fault, policy_of
 from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
 from brokerage.queries.waiting import WAITING, AskedQueue
@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Amounts, Described, Description
+from brokerage.rules.dispatch.resource import Amounts, Described, Description, is_any
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -81,7 +81,7 @@ def match(request: HttpRequest) -> HttpResponse:
         return match.in_vain(Nothing("queue", note=note), 0.0)
     if match.turn.by_kind or (best := next(match.asks, None)) is None:
         return match.tell([])
-    return jointly(request, Wish(ASKS, best, match.tell))
+    return jointly(request, Wish(ASKS, best, match.tell, match.failed))
 
 
 class PilotMatch:
@@ -98,13 +98,13 @@ class PilotMatch:
         self._tried: WaitingQueue | None = None
         self._held: tuple[int, int] | None = None
         self._began = time.perf_counter()
-        self.turn = SiteTurn(queue.site, resource.grid_ces or ())
+        self.turn = SiteTurn(queue.site, frozenset(ce for ce in ask.resource.grid_ce if not is_any([ce])))
         self.asks = self._asks()
 
     def _asks(self) -> Iterator[Ask]:
         """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
         watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
-        asked = AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
+        asked = self._asked()
         for fresh, any_job in TRIES:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
@@ -117,6 +117,9 @@ class PilotMatch:
                 if not window.size and not self.turn.held and self._full(max(waiting.requirement.cores, 1)) is None:
                     WAITING.drained(self.queue.id, waiting)
 
+    def _asked(self) -> AskedQueue:
+        return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
+
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request, full = self.ask.request, None
@@ -126,7 +129,7 @@ class PilotMatch:
                 full = self._full(1) if self._tried is not None else None
                 jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
         finally:
-            self.got(len(jobs))
+            self.got(sum(job.is_new for job in jobs))
         if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(full or self._why(), seconds)
@@ -135,6 +138,10 @@ class PilotMatch:
         self._note(jobs=[job.document["id"] for job in jobs])
         told = [_told(job, self._credential) for job in jobs]
         return self._answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def failed(self) -> None:
+        """What was tried together with other asks failed: nobody got anything, and the site has its room back."""
+        self.turn.over(0)
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
@@ -179,10 +186,19 @@ class PilotMatch:
         why = WAITING.why(self.queue.id, self.resource, hits=self.turn.hits, closely=self.ask.request.explain)
         if why.reason == "taken" and self._tried is not None and (full := self._full(self._tried.requirement.cores)):
             return full
+        if vo := self._without_policy(why):
+            return Nothing("policy", note=policy_fault(self.queue.name, vo), vo=vo)
         if why.reason != "limits":
             return why
         told, wait_s = self.turn.limits(why.limits)
         return replace(why, limits=told, wait_s=wait_s)
+
+    def _without_policy(self, why: Nothing) -> str:
+        """The VO whose jobs would suit if its dispatch policy were there; empty: none."""
+        asked = self._asked()
+        if why.reason == "limits":
+            return why.vo if why.vo and asked.policy_of(why.vo) is None else ""
+        return WAITING.without_policy(asked, self.resource) if why.reason == "taken" else ""
 
     def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
         """Nothing for the pilot, which may be answered so many seconds later."""

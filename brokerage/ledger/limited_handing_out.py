@@ -17,16 +17,16 @@ from brokerage.rules.dispatch.waiting_list import WaitingQueue
 
 
 class SiteTurn:
-    """One ask at a site. `ce`: the computing element of the pilot; empty: unknown, or one of several.
+    """One ask at a site. `ces`: the computing elements that the pilot names: the limits of each hold; none: unknown.
 
     Room is taken when the first task queue suits (`allowed`), and what no job came of goes back (`over`).
     """
 
     def __init__(self, site: str, ces: Collection[str] = ()) -> None:
-        self.site, self.ce = site, next(iter(ces)) if len(ces) == 1 else ""
+        self.site, self.ces = site, ces
         self.by_kind = LIMITS.has(site)
         """Whether there are limits on kinds of jobs: such an ask is carried out by itself."""
-        self.held = LIMITS.at(site, self.ce) if self.by_kind else FREE
+        self.held = LIMITS.at(site, self.ces) if self.by_kind else FREE
         self._taken: int | None = None
         self._no_room = False
 
@@ -49,12 +49,12 @@ class SiteTurn:
             return hand_out([ask])[0]
         values = {name: some for name in ATTRIBUTES if (some := waiting.values(name))}
         with transaction.atomic():
-            held = LIMITS.note(self.site, values, ce=self.ce, pilot=ask.pilot)
+            held = LIMITS.note(self.site, values, ces=self.ces, pilot=ask.pilot)
             jobs = [] if held else hand_out([ask])[0]
-            if not jobs:
+            if not any(job.is_new for job in jobs):
                 transaction.set_rollback(True)
         if held:
-            self.held = LIMITS.at(self.site, self.ce) or held
+            self.held = LIMITS.at(self.site, self.ces) or held
         return jobs
 
     def over(self, jobs: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -53,9 +54,11 @@ DELETE FROM brokerage_matchgauge
 WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
 """
 _PILOT_CE = """
-INSERT INTO brokerage_pilotce (pilot_id, ce) VALUES (%s, %s)
-ON CONFLICT (pilot_id) DO UPDATE SET ce = excluded.ce WHERE brokerage_pilotce.ce <> excluded.ce
+INSERT INTO brokerage_pilotce (pilot_id, ces) VALUES (%s, %s)
+ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
 """
+MOST_CES = 50
+"""Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class Limits:
         """Whether there are any at the site."""
         return bool(self._rules_of(site))
 
-    def at(self, site: str, ce: str = "") -> Held:
+    def at(self, site: str, ces: Collection[str] = ()) -> Held:
         """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` in words.
 
         With what other processes did a moment ago; `note` is exact.
@@ -95,16 +98,16 @@ class Limits:
         old = seen is None or time.monotonic() - seen.at > FRESH_S or bool(seen.due & rules.running.keys())
         if seen is None or old or seen.gauges.keys() != rules.limits():
             seen = self._read(site, rules)
-        return held(rules.at(ce), rules, seen.gauges, seen.time_now())
+        return held(rules.at(ces), rules, seen.gauges, seen.time_now())
 
-    def note(self, site: str, values: Values, *, ce: str = "", pilot: UUID | None = None) -> Held:
+    def note(self, site: str, values: Values, *, ces: Collection[str] = (), pilot: UUID | None = None) -> Held:
         """A job with these values is matched at the site: FREE, and it is counted; or what holds it back, and nothing is.
 
         To be called in the transaction of its lease, which ends soon: others that the same limit is about wait for it. Once in
-        a transaction: two at once that note in two orders would wait for each other. `pilot`: who gets it, where a CE is named.
+        a transaction: two at once that note in two orders would wait for each other. `pilot`: who gets it, where CEs are named.
         """
         rules = self._rules_of(site)
-        if not (limits := rules.on(ce, values)):
+        if not (limits := rules.on(ces, values)):
             return FREE
         with transaction.atomic(savepoint=False):
             if site not in self._seen:
@@ -113,29 +116,17 @@ class Limits:
             found = held(limits, rules, seen.gauges, seen.now)
             after = {} if found else matched(limits, rules, seen.gauges, seen.now)
             _write(site, after)
-            if after and ce and pilot is not None and any(each.ce for each in rules.running):
+            if after and ces and pilot is not None and (counted := rules.counted_ces()):
+                noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
                 with connection.cursor() as cursor:
-                    cursor.execute(_PILOT_CE, [str(pilot), ce])
-        self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
+                    cursor.execute(_PILOT_CE, [str(pilot), sorted(noted)])
+            self._seen[site] = seen
+            if after:  # what is rolled back took nothing, and nobody is held back by it
+                transaction.on_commit(partial(self._noted, site, replace(seen, gauges={**seen.gauges, **after})))
         return found
 
-    def give_back(self, site: str, values: Values, *, ce: str = "") -> None:
-        """A match that was noted, in a transaction that was committed, was not made."""
-        rules = self._rules_of(site)
-        if not (limits := rules.on(ce, values)):
-            return
-        with transaction.atomic(savepoint=False):
-            gauges = self._locked(site, limits).gauges
-            spans = {each: delay.interval_s for each, delay in rules.delays.items()}
-            now = {each: gauges[each] for each in limits if each in gauges}
-            _write(
-                site,
-                {
-                    each: replace(gauge, matched=max(0, gauge.matched - 1), free_at=gauge.free_at - spans.get(each, 0.0))
-                    for each, gauge in now.items()
-                },
-            )
-        self._seen.pop(site, None)
+    def _noted(self, site: str, seen: _Seen) -> None:
+        self._seen[site] = seen
 
     def forget(self) -> None:
         """Know nothing, as a new process."""

@@ -26,6 +26,8 @@ WITH seen AS (
         lease_request = CASE WHEN $8 THEN j.lease_request END,
         lease_slot = CASE WHEN $8 THEN j.lease_slot END
     FROM seen WHERE j.id = seen.id RETURNING j.id, seen.status AS old, j.epoch, seen.who, seen.why
+), closed AS (
+    DELETE FROM brokerage_jobopening o USING moved WHERE $7 AND o.job_id = moved.id
 ), noted AS (
     INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why) SELECT id, old, $4, epoch, who, why FROM moved
 )

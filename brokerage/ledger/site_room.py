@@ -23,6 +23,7 @@ FRESH_S = 0.5
 """How old what is known of the advertisements may be: a site's first one, its stations, and that it has no room."""
 
 logger = logging.getLogger(__name__)
+_NOT_HANDED_BACK = "room of sites is not handed back, it counts as used until they advertise anew: %s"
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class SiteRoom:
             return given
 
     def give_back(self, site: str, n: int = 1) -> None:
-        """So many matches that were taken were not made."""
+        """So many matches that were taken were not made. Raises nothing: what the database does not take counts as used."""
         place = self._places[site]
         with place.lock:
             held, block = place.held, place.handed_back
@@ -85,9 +86,12 @@ class SiteRoom:
                 held.left += kept
             elif held is not None:
                 block = held.block
-            if n > 0 and block is not None:
-                handing_back(block.id, site, n).run()
             place.none_until = 0.0
+            if n > 0 and block is not None:
+                try:
+                    handing_back(block.id, site, n).run()
+                except (DatabaseError, InterfaceError) as exc:
+                    logger.warning(_NOT_HANDED_BACK, exc)
 
     def hand_back(self, *, all_of_it: bool = True) -> float | None:
         """Give up what is held, or only blocks whose life is over. When the next one ends (monotonic); None: nothing is held."""
@@ -161,7 +165,7 @@ class SiteRoom:
                     if not any(place.held for place in list(self._places.values())):
                         self._keeper = None
         except (DatabaseError, InterfaceError) as exc:
-            logger.warning("room of sites is not handed back, it counts as used until they advertise anew: %s", exc)
+            logger.warning(_NOT_HANDED_BACK, exc)
             with self._keeping:
                 self._keeper = None
         finally:

@@ -138,7 +138,7 @@ def _key(task: Task, requirement: TaskRequirement, queue_id: int | None, slot: S
         slot.core_count,
         slot.ram_mb,
         slot.disk_mb,
-        policy.walltime_class(slot.walltime_s),
+        slot.walltime_s,
         policy.cpu_class(slot.walltime_s * max(slot.core_count, 1)),
         requirement.owner,
         requirement.owner_group,

@@ -88,13 +88,13 @@ class MatchGauge(models.Model):
 
 
 class PilotCE(models.Model):
-    """The computing element of a pilot that got a job at a site with limits for its computing elements."""
+    """The computing elements of a pilot that got a job at a site with limits for its computing elements."""
 
     pilot = models.OneToOneField(Pilot, models.CASCADE, primary_key=True, related_name="+")
-    ce = models.CharField(max_length=255)
+    ces = ArrayField(models.CharField(max_length=255), default=list, verbose_name="computing elements")
 
     class Meta:
         verbose_name = "pilot computing element"
 
     def __str__(self) -> str:
-        return f"{self.pilot_id} at {self.ce}"
+        return f"{self.pilot_id} at {', '.join(self.ces)}"

@@ -64,7 +64,8 @@ def waiting_by_group(vos: Collection[str]) -> Mapping[tuple[str, str], Mapping[i
     groups: dict[tuple[str, str], dict[int, QueueJobs]] = defaultdict(dict)
     for id_, facts in task_queue_facts(list(jobs)).items():
         need = facts.requirement
-        groups[need.vo, need.owner_group][id_] = QueueJobs(need.owner, *jobs[id_], key_but_for_places(need))
+        alike = (*key_but_for_places(need), *facts.unit, facts.label, facts.resource_type)
+        groups[need.vo, need.owner_group][id_] = QueueJobs(need.owner, *jobs[id_], alike)
     return groups
 
 

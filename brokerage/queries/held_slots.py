@@ -15,13 +15,13 @@ from brokerage.rules.dispatch.task_requirement import PARAMETERS, task_requireme
 from workqueues.models import Task
 
 _HELD = """
-SELECT j.task_id, '', count(*) FROM brokerage_job j
+SELECT j.task_id, '{}'::text[], count(*) FROM brokerage_job j
 WHERE j.lease_holder IS NOT NULL
     AND j.computing_queue_id = ANY (ARRAY(SELECT id FROM brokerage_computingqueue WHERE site_id = %s))
 GROUP BY 1
 """
 _HELD_BY_CE = """
-SELECT j.task_id, coalesce(p.ce, ''), count(*)
+SELECT j.task_id, coalesce(p.ces, '{}')::text[], count(*)
 FROM brokerage_job j LEFT JOIN brokerage_pilotce p ON p.pilot_id = j.lease_holder
 WHERE j.lease_holder IS NOT NULL
     AND j.computing_queue_id = ANY (ARRAY(SELECT id FROM brokerage_computingqueue WHERE site_id = %s))
@@ -47,7 +47,10 @@ _lock = Lock()
 
 
 def held_slots(site: str, limits: Collection[Limited]) -> Counter[Limited]:
-    """How many jobs hold a slot at the site, or at its CE, for each of these limits; one statement, and one for new tasks."""
+    """How many jobs hold a slot at the site, or at its CE, for each of these limits.
+
+    That of a pilot at several CEs counts at each. One statement, and one for new tasks.
+    """
     with connection.cursor() as cursor:
         if any(each.ce for each in limits):
             cursor.execute(_HELD_BY_CE, [site])
@@ -56,9 +59,9 @@ def held_slots(site: str, limits: Collection[Limited]) -> Counter[Limited]:
         groups = cursor.fetchall()
     values = _values_of_tasks({task_id for task_id, *_ in groups})
     counts: Counter[Limited] = Counter()
-    for task_id, ce, n in groups:
+    for task_id, ces, n in groups:
         for attribute, value in values.get(task_id, ()):
-            for at in {"", ce}:
+            for at in {"", *ces}:
                 counts[Limited(attribute, value, at)] += n
     return Counter({each: counts[each] for each in limits})
 

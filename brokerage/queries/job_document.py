@@ -69,10 +69,10 @@ _OF_ASKS = Prepared(
     "job_documents_of_asks",
     "text[], text[]",
     f"""
-    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, l.task_queue_id, ask.number
+    SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, l.task_queue_id, l.is_new, ask.number
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
         CROSS JOIN LATERAL (
-            SELECT id, epoch, lease_s, token_since, task_queue_id FROM brokerage_job
+            SELECT id, epoch, lease_s, token_since, task_queue_id, status_since = now() AS is_new FROM brokerage_job
             WHERE lease_holder = ask.pilot AND lease_request = ask.request AND status = 'sent' OFFSET 0) AS l
         CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id OFFSET 0) AS document
     ORDER BY document.id
@@ -83,7 +83,8 @@ _OF_ASKS = Prepared(
 class LeasedJob(NamedTuple):
     """A job as the pilot that holds it is told of it, with its lease: epoch, seconds, and when its token was issued.
 
-    `task_queue`: where it waited; None: it is gone.
+    `task_queue`: where it waited; None: it is gone. `is_new`: it was leased in the transaction that read it, not by the same
+    request before.
     """
 
     document: dict[str, Any]
@@ -91,6 +92,7 @@ class LeasedJob(NamedTuple):
     lease_s: float
     issued: int
     task_queue: int | None
+    is_new: bool = True
 
 
 class _JobRow(NamedTuple):
@@ -129,8 +131,8 @@ def jobs_of_asks(asks: Sequence[tuple[UUID, UUID]]) -> Call:
 def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob]]:
     """The rows of `jobs_of_asks` with so many asks: the jobs of each."""
     jobs: list[list[LeasedJob]] = [[] for _ in range(asks)]
-    for *columns, epoch, lease_s, issued, task_queue, number in rows:
-        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued, task_queue))
+    for *columns, epoch, lease_s, issued, task_queue, is_new, number in rows:
+        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued, task_queue, is_new))
     return jobs
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from brokerage.models import ComputingQueue, Job
-from brokerage.queries.dispatch_policies import policy_of
+from brokerage.queries.dispatch_policies import policy_fault, policy_of
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.queries.waiting import FIRST_JOB_OF
 from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, WaitingTurn, lacked_by, passed_by, place_at
@@ -89,12 +90,10 @@ def _places(job: Job, facts: TaskQueueFacts, names: Mapping[int, str], using: st
         place = order.place(vo, gshare, work_queue)
         turns[queue].append(WaitingTurn(task_queue, Unit(vo, gshare, work_queue), place, priority, first))
     for id_, name in sorted(names.items(), key=lambda item: item[1]):
-        policy = policy_of(name, facts.requirement.vo)
-        found = place_at(
-            name, policy.name if policy else "", policy is not None and policy.by_group, turns[id_], job.task_queue_id
-        )
-        if found is not None:
-            yield found
+        policy, fault = policy_of(name, facts.requirement.vo), policy_fault(name, facts.requirement.vo)
+        by_chance = policy is not None and policy.by_group
+        if (found := place_at(name, policy.name if policy else "", by_chance, turns[id_], job.task_queue_id)) is not None:
+            yield replace(found, fault=fault)
 
 
 def _asks(job: Job, names: Mapping[int, str], vos: Collection[str] | None, using: str) -> Iterator[Ask]:

@@ -13,7 +13,7 @@ from brokerage.rules.dispatch.waiting_list import Unit
 
 _FACTS = """
 SELECT t.id, t.computing_queue_id, q.name, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, t.cpu_time_s, t.owner,
-    t.owner_group, t.setup, t.gshare, t.work_queue_id, t.prod_source_label,
+    t.owner_group, t.setup, t.gshare, t.work_queue_id, t.prod_source_label, t.resource_type,
     ARRAY(SELECT v.attribute || E'\\x01' || v.value FROM brokerage_requirementvalue v
         WHERE v.requirement_set_id = t.requirement_set_id),
     CASE WHEN t.computing_queue_id IS NULL THEN ARRAY(
@@ -32,6 +32,7 @@ class TaskQueueFacts(NamedTuple):
     label: str
     queue_id: int | None
     places: Mapping[int, str]
+    resource_type: str = ""
 
     @property
     def queues(self) -> Collection[int]:
@@ -64,6 +65,7 @@ def _of_row(
     gshare: str,
     work_queue_id: int,
     label: str,
+    resource_type: str,
     values: Iterable[str],
     places: Iterable[str] | None,
 ) -> TaskQueueFacts:
@@ -74,6 +76,7 @@ def _of_row(
     for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
         sets["queues"].add(name)
         storages[int(id_)] = storage
-    plain = Requirement(queue or "", cores, ram, disk, walltime, vo, cpu_time, owner, group, setup)
+    needed = walltime * max(cores, 1) or cpu_time  # jobs wait together by classes, and are compared with pilots by their times
+    plain = Requirement(queue or "", cores, ram, disk, walltime, vo, needed, owner, group, setup)
     requirement = with_sets(plain, sets)
-    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages)
+    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages, resource_type)

@@ -19,7 +19,7 @@ from django.db import connection
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
-from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Parts, Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 from workqueues.queries.serving_order import counted_at, serving_order
 from workqueues.rules.shares.serving import ServingOrder
@@ -123,6 +123,7 @@ class WaitingWork:
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
     _verdicts: dict[int, Verdicts] = field(default_factory=dict)
+    _parts: Parts = field(default_factory=Parts)
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
     _read_at: float = 0.0
@@ -143,6 +144,11 @@ class WaitingWork:
         with self._lock:
             if kept := self._lists.get(queue_id):
                 kept.waiting.drained(one)
+
+    def without_policy(self, asked: AskedQueue, resource: Resource) -> str:
+        """The first VO with jobs that suit and whose dispatch policy is not there; empty: none."""
+        units = self.of(asked.id).fitting(resource).units()
+        return next((unit.vo for unit in units if asked.policy_of(unit.vo) is None), "")
 
     def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
         """Why an ask found nothing; `closely`: with the task queue that it missed by least."""
@@ -194,6 +200,8 @@ class WaitingWork:
         self._learn(self._first)
         if len(self._facts) > 2 * len(self._first) + MOST_KEPT:
             self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
+        if len(self._parts) > 2 * len(self._first) + MOST_KEPT:
+            self._parts, self._verdicts = Parts(), {}
         at_queue: dict[int, list[int]] = defaultdict(list)
         for id_ in self._first:
             for queue in self._facts[id_].queues if id_ in self._facts else ():
@@ -240,7 +248,7 @@ class WaitingWork:
             rows[id_] = row
         verdicts = self._verdicts.get(queue_id)
         if verdicts is None or len(verdicts) > 2 * len(rows) + MOST_GONE:
-            verdicts = self._verdicts[queue_id] = Verdicts()
+            verdicts = self._verdicts[queue_id] = Verdicts(self._parts)
         kept = self._lists[queue_id] = _KeptList(time.monotonic(), WaitingList(rows.values(), verdicts), rows)
         return kept.waiting
 

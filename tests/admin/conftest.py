@@ -98,7 +98,7 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     AskHour.objects.create(queue=queue, outcome="no_job", hour=timezone.now(), minutes=[1] * 60)
     QueueAsk.objects.create(queue=queue, at=timezone.now(), pilot_id=uuid4(), outcome="no_job", offer={}, took_ms=1.0)
     MatchGauge.objects.create(site_id=queue.site_id, ce="ce1", attribute="vo", value="demo")
-    PilotCE.objects.create(pilot=pilot, ce="ce1")
+    PilotCE.objects.create(pilot=pilot, ces=["ce1"])
 
 
 def campaign() -> Task:

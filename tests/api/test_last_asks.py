@@ -17,6 +17,10 @@ from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.last_asks import LAST_ASKS, NEWEST, RING, forget_old_asks
 from brokerage.models import AskHour, ComputingQueue, Job, QueueAsk
+from brokerage.plugins import check_named
+from brokerage.rules.dispatch import dispatch_policy
+from brokerage.rules.dispatch.dispatch_policy import DISPATCH_POLICIES
+from brokerage.rules.dispatch.policies import Panda
 from brokerage.rules.dispatch.queue_asks import EndedAsk, offer_of, resource_of
 from brokerage.rules.dispatch.requirement import Misfit, Resource
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -280,3 +284,34 @@ def test_what_a_pilot_offered_is_read_back_as_it_was() -> None:
         "ALPHA", 8, 16000, 0, 3600, "demo", 28800, tags=None, sites=frozenset({"S"}), grid_ces=frozenset({"ce"}), setup="x"
     )
     assert resource_of("ALPHA", json.loads(json.dumps(offer_of(offered)))) == offered
+
+
+def test_a_policy_that_is_not_installed_is_told_to_pilots_and_people(
+    wire: Wire,  # noqa: F811
+    token: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = work()
+    fancy = type("Fancy", (Panda,), {"name": "fancy"})()
+    with monkeypatch.context() as installed:
+        installed.setattr(dispatch_policy, "DISPATCH_POLICIES", {**DISPATCH_POLICIES, "fancy": fancy})
+        set_override("dispatch", "DISPATCH_POLICY", "fancy", vo="demo", who="test", why="its package is there")
+    why = "DISPATCH_POLICY of VO demo names a policy that is not installed (there is no dispatch policy 'fancy'; there are: "
+    assert reason(wire.match(token)) == (204, "policy")
+    told = wire.match(token, explain=True).json()["nothing"]
+    assert told["reason"] == "policy"
+    assert why in told["text"]
+    LAST_ASKS.write()
+    ada = person("ada", ("demo", "auditor"))
+    (place,) = ada.get(f"jobs/{job.id}/waiting/").json()["places"]
+    assert (place["policy"], why in place["fault"]) == ("", True)
+    browser = Client()
+    browser.force_login(ensure_user("eve", roles=[("demo", "operator")]))
+    assert "names a policy that is not installed" in browser.get(f"/jobs/{job.id}/").content.decode()
+    (warning,) = check_named(databases=["default"])
+    assert (warning.id, warning.msg.partition(";")[0]) == (
+        "brokerage.W002",
+        "dispatch.DISPATCH_POLICY of VO demo: there is no dispatch policy 'fancy'",
+    )
+    set_override("dispatch", "DISPATCH_POLICY_ALPHA", "panda", who="test", why="another one for this queue")
+    assert wire.match(token).status_code == 200

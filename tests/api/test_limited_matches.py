@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.utils.timezone import now
 
 from broker_site.foundation.access.credentials import issue_enrolment
@@ -17,10 +18,13 @@ from brokerage.ledger.site_limits import SiteCount, advertise
 from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.models import Job, SiteAdvertisement
 from brokerage.queries.held_slots import forget_tasks
+from brokerage.queries.waiting import WaitingWork
 from brokerage.rules.dispatch.site_limits import Advertisement
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.api.test_pilot_verbs import Wire, wire  # noqa: F401 - a fixture
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
+from tests.locks import locked
 
 pytestmark = pytest.mark.django_db
 
@@ -148,6 +152,45 @@ def test_a_limit_of_a_ce_leaves_the_others(wire: Wire) -> None:  # noqa: F811
     jobs()
     assert got(wire, 4, grid_ce="ce1") == 2
     assert got(wire, 3, grid_ce="ce2") == 3
+
+
+@pytest.mark.parametrize("named", [["ce1", "ce2"], ["ce2", "ce1", "ce1"], ["ce1", "ANY"]])
+def test_a_pilot_that_names_several_ces_does_not_escape_the_limits_of_one(wire: Wire, named: list[str]) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"CEs": {"ce1": {"vo": {"demo": 2}}}}}')
+    jobs()
+    assert got(wire, 4, grid_ce=named) == 2
+    assert nothing(wire, grid_ce=named)["limits"] == ["vo demo at ce1: 2 jobs there, of at most 2"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_fails_gives_the_room_back_at_once(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(2)
+    tokens = [pilot_of(wire) for _ in range(3)]
+    with locked("LOCK TABLE brokerage_jobchange IN ACCESS EXCLUSIVE MODE"), connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '50ms'")
+        failed = [wire.match(token).status_code for token in tokens]
+        cursor.execute("RESET lock_timeout")
+    assert min(failed) >= 500
+    assert [wire.match(token).status_code for token in tokens] == [200, 200, 204]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_ask_that_is_sent_again_counts_once(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """For the room of its site, for limits, and for whose turn it is."""
+    jobs()
+    ad(3)
+    token, request = pilot_of(wire), str(uuid4())
+    count, counted = WaitingWork.handed_out, list[float]()
+
+    def counting(self: WaitingWork, waiting: WaitingQueue, hs06: float) -> None:
+        counted.append(hs06)
+        count(self, waiting, hs06)
+
+    monkeypatch.setattr(WaitingWork, "handed_out", counting)
+    jobs_got = {wire.match(token, request=request).json()["job"]["id"] for _ in range(4)}
+    assert (len(jobs_got), len(counted)) == (1, 1)
+    assert got(wire, 3) == 2, "of room for three the ask took one"
 
 
 def test_jobs_with_stations_go_to_sites_that_advertise_one_of_them(wire: Wire) -> None:  # noqa: F811

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,3 +71,28 @@ def test_what_is_not_given_is_the_default_of_the_function(family: str) -> None:
         nothing = dict.fromkeys(mapped.allowed)
         answer = mapped.function(Values(nothing))
         assert answer.keys() == mapped.answered
+
+
+def test_who_is_done_first_takes_no_database_from_others_that_try_cases() -> None:
+    """Two at once, as two workers of a test run: the one that began first ends first."""
+    case = json.dumps({"what": "inserted", "given": {"parallel_inserts": 4, "distinct_requirements": 2}})
+    first, second = matchers(), matchers()
+    assert [answer(each, case) for each in (first, second)] == [{"queues": 2, "jobs": 4}] * 2
+    first.communicate(timeout=60)
+    assert answer(second, case) == {"queues": 2, "jobs": 4}
+    second.communicate(timeout=60)
+    assert (first.returncode, second.returncode) == (0, 0)
+
+
+def matchers() -> subprocess.Popen[str]:
+    """A process that tries cases on a database of its own."""
+    command = [sys.executable, "-m", "broker_site.roof.conformance.matchers"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def answer(process: subprocess.Popen[str], case: str) -> Any:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{case}\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline() or '{"answer": "none: it has ended"}')["answer"]

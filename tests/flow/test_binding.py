@@ -15,6 +15,7 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import (
     ComputingQueue,
@@ -178,6 +179,18 @@ def test_a_job_that_waited_is_open_to_the_other_queues() -> None:
     run_agents()
     assert state(task) == "done"
     assert violations() == []
+
+
+def test_a_job_that_ended_is_not_waited_for_to_be_opened() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    late(binding="late_after", bindingAfter=600)
+    lease = take(alpha) if Job.objects.filter(computing_queue=alpha).exists() else take(beta)
+    assert JobOpening.objects.filter(job_id=lease.job_id).exists(), "should the pilot lose it, it waits again"
+    end(lease)
+    assert not JobOpening.objects.filter(job_id=lease.job_id).exists()
+    assert JobOpening.objects.count() == 3
+    end_jobs(list(Job.objects.filter(status="activated").values_list("id", flat=True)), "closed", "ada", "not wanted")
+    assert not JobOpening.objects.exists()
 
 
 def test_a_job_that_somebody_has_is_opened_later() -> None:

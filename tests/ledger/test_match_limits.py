@@ -62,12 +62,12 @@ def jobs(n: int) -> list[int]:
     return sorted(set(Job.objects.values_list("task_queue_id", flat=True)))
 
 
-def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, frozenset[str]], ce: str = "") -> bool:
+def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, frozenset[str]], *ces: str) -> bool:
     """One match as the verb makes it: limit and lease in one transaction, which is undone where there is no job."""
-    if any(limits.at(SITE, ce).values.get(name, frozenset()) & some for name, some in values.items()):
+    if any(limits.at(SITE, ces).values.get(name, frozenset()) & some for name, some in values.items()):
         return False
     with transaction.atomic():
-        found = not limits.note(SITE, values, ce=ce, pilot=holder) and lease(groups, holder, uuid4(), 60.0) is not None
+        found = not limits.note(SITE, values, ces=ces, pilot=holder) and lease(groups, holder, uuid4(), 60.0) is not None
         if not found:
             transaction.set_rollback(True)
     return found
@@ -115,8 +115,9 @@ def test_what_others_match_meanwhile_does_not_put_off_the_count(queue: Computing
     due = time.monotonic() + 10
     while "owner" in limits.at(SITE).values:
         assert time.monotonic() < due, "the jobs that ended are still counted"
-        assert not limits.note(SITE, VO)
-        limits.give_back(SITE, VO)
+        with transaction.atomic():
+            assert not limits.note(SITE, VO)
+            transaction.set_rollback(True)
         time.sleep(0.05)
 
 
@@ -127,7 +128,28 @@ def test_limits_of_a_ce_count_the_jobs_at_that_ce(queue: ComputingQueue, limits:
     made = [match(limits, groups, pilot(queue), VO, ce) for ce in ("ce1", "ce1", "ce1", "ce2", "ce2", "ce2")]
     assert made == [True, True, False, True, True, True]
     assert not match(limits, groups, pilot(queue), VO, "ce2"), "the site has its five"
-    assert sorted(PilotCE.objects.values_list("ce", flat=True)) == ["ce1", "ce1", "ce2", "ce2", "ce2"]
+    assert sorted(PilotCE.objects.values_list("ces", flat=True)) == [["ce1"], ["ce1"], ["ce2"], ["ce2"], ["ce2"]]
+
+
+def test_a_pilot_at_several_ces_has_to_pass_the_limits_of_each_and_counts_at_each(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_COUNT_PERIOD", "0s")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"CEs": {"ce1": {"vo": {"demo": 2}}, "ce2": {"vo": {"demo": 3}}}}}')
+    groups = jobs(9)
+    assert match(limits, groups, pilot(queue), VO, "ce1", "ce2")
+    assert match(limits, groups, pilot(queue), VO, "ce1")
+    assert not match(limits, groups, pilot(queue), VO, "ce1", "ce2"), "the first CE has its two"
+    assert match(limits, groups, pilot(queue), VO, "ce2", "ce3")
+    assert match(limits, groups, pilot(queue), VO, "ce2")
+    assert not match(limits, groups, pilot(queue), VO, "ce2"), "the one at both counts here too"
+    assert PilotCE.objects.filter(ces=["ce1", "ce2"]).count() == 1
+
+
+def test_of_a_pilot_at_very_many_ces_those_that_count_are_noted(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"CEs": {"ce7": {"vo": {"demo": 1}}}}}')
+    groups = jobs(2)
+    assert match(limits, groups, pilot(queue), VO, *(f"ce{n}" for n in range(1000)))
+    assert PilotCE.objects.get().ces == ["ce7"]
+    assert not match(limits, groups, pilot(queue), VO, "ce7")
 
 
 def test_delays_hold_for_all_processes_and_say_how_long(queue: ComputingQueue, limits: Limits) -> None:
@@ -144,16 +166,16 @@ def test_delays_hold_for_all_processes_and_say_how_long(queue: ComputingQueue, l
     assert not limits.note(SITE, VO)
 
 
-def test_what_is_rolled_back_or_given_back_took_nothing(queue: ComputingQueue, limits: Limits) -> None:
+def test_what_is_rolled_back_took_nothing(queue: ComputingQueue, limits: Limits) -> None:
     configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": 60}}}')
     configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
     with transaction.atomic():
         assert not limits.note(SITE, VO)
         transaction.set_rollback(True)
-    assert not Limits().note(SITE, VO)
-    assert Limits().note(SITE, VO)
-    limits.give_back(SITE, VO)
+    assert not limits.at(SITE), "this process knows it at once"
     assert not limits.note(SITE, VO)
+    assert limits.at(SITE).values == VO
+    assert Limits().note(SITE, VO)
 
 
 def test_limits_that_are_configured_no_more_leave_no_rows(queue: ComputingQueue, limits: Limits) -> None:

@@ -72,6 +72,16 @@ class Config:
         """Whether a valid override is stored under this name for exactly this VO."""
         return vo in self._typed.get((app, component, name), {})
 
+    def unknown(self) -> list[tuple[str, str, str]]:
+        """Overrides that name what is not there now: component and key, VO (empty: all), and what is wrong in words."""
+        return [
+            (f"{component}.{stored}", vo, wrong)
+            for (app, component, stored), by_vo in sorted(self._typed.items())
+            for key in self._keys.matching(component, stored, app)
+            for vo, values in sorted(by_vo.items())
+            if key.known is not None and values.get(key.name) is not None and (wrong := key.known(values[key.name]))
+        ]
+
     def _collected(self, component: str, vo: str | None, app: str) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key in self._keys:

@@ -92,7 +92,7 @@ def orders_the_same(policy: DispatchPolicy, trials: int = TRIALS) -> None:
 
 def touches_nothing(policy: DispatchPolicy, trials: int = TRIALS) -> None:
     """Pure: neither files nor network, no clock, no random numbers but the dice that it is given."""
-    for method in (policy.order, policy.job_window, policy.cpu_class, policy.walltime_class):
+    for method in (policy.order, policy.job_window, policy.cpu_class):
         outside = reaching(getattr(method, "__func__", method))
         _hold(not outside, f"{policy.name} uses {', '.join(outside)}: a policy sees only what it is given")
     for question in _trials(trials):
@@ -113,10 +113,9 @@ def names_jobs_that_wait(policy: DispatchPolicy, trials: int = TRIALS) -> None:
 
 def classes_rise(policy: DispatchPolicy, _trials: int = TRIALS) -> None:
     """A longer job is in no shorter class of CPU time, and what is not known stays 0."""
-    for classify in (policy.cpu_class, policy.walltime_class):
-        classes = [classify(seconds) for seconds in CPU_TIMES]
-        _hold(classes[0] == 0, f"{policy.name} gives a time that is not known the class {classes[0]}")
-        _hold(classes == sorted(classes), f"{policy.name} has falling classes: {dict(zip(CPU_TIMES, classes, strict=True))}")
+    classes = [policy.cpu_class(seconds) for seconds in CPU_TIMES]
+    _hold(classes[0] == 0, f"{policy.name} gives a time that is not known the class {classes[0]}")
+    _hold(classes == sorted(classes), f"{policy.name} has falling classes: {dict(zip(CPU_TIMES, classes, strict=True))}")
 
 
 CHECKS: Mapping[str, Callable[[DispatchPolicy, int], None]] = {

@@ -1,7 +1,7 @@
 """Cases of `concurrency` against a database: jobs, and matchers that ask for them at once through the functions of the verb.
 
 A process of its own with a database that is made for it and dropped at the end: one case a line of JSON comes in, one answer a
-line goes out. The server is a private one, or that of DATABASE_URL. Source: facts on matching a5, a8.
+line goes out. The server is a private one of this process, or that of DATABASE_URL. Source: facts on matching a5, a8.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 @contextmanager
 def scratch_database() -> Iterator[None]:
     """Django on a new database with our tables, which is dropped in the end."""
-    instance = Instance(INSTANCE)
+    instance = Instance(f"{INSTANCE}-{os.getpid()}")  # one that others use too would end with whoever started it
     services = instance.start(need_redis=False, follow=True)
     name = f"conformance_{os.getpid()}"
     try:

@@ -51,11 +51,10 @@ class DispatchPolicy(ABC):
 
     @abstractmethod
     def cpu_class(self, cpu_time_s: int) -> int:
-        """The class of CPU time, s, in which jobs of this length wait together; 0 stays 0: it is not known."""
+        """The class of CPU time, s, in which jobs of this length wait together; 0 stays 0: it is not known.
 
-    def walltime_class(self, walltime_s: int) -> int:
-        """The walltime by which jobs are told apart, s; 0: not by it."""
-        return walltime_s
+        Whether a pilot can run them is judged by their own time, whatever their class.
+        """
 
     def job_window(self, waiting: WaitingQueue, turn: Turn, priorities: Callable[[int], Mapping[float, int]]) -> JobWindow:
         """Which job of the task queue is taken. `priorities`: how many jobs of a task queue wait with each user priority."""
@@ -97,6 +96,13 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
 def unusable_dispatch_policy(name: str) -> str | None:
     """Why no policy of that name can hand out jobs, with those that can; None where it can."""
     return None if name in DISPATCH_POLICIES else unknown("dispatch policy", name, DISPATCH_POLICIES)
+
+
+def why_nothing_is_handed_out(key: str, name: str) -> str:
+    """What to tell people where a key names a policy that is not there; empty where it is."""
+    if (wrong := unusable_dispatch_policy(name)) is None:
+        return ""
+    return f"{key} names a policy that is not installed ({wrong}); no other one takes its place, and these jobs wait"
 
 
 def dispatch_policy_of(queue_policy: str | None, vo_policy: str) -> DispatchPolicy | None:

@@ -32,7 +32,7 @@ class WaitingTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the job's task queue stands at one computing queue.
+    """Where the job's task queue stands at one computing queue. `fault`: why there is no `policy`, and nothing is handed out.
 
     `ahead`: task queues there that are served before, None where chance decides; `share_place` of `shares` that have jobs there,
     from 1; `share`: empty for jobs of none.
@@ -45,6 +45,7 @@ class Place:
     share: str
     share_place: int
     shares: int
+    fault: str = ""
 
 
 class Ask(NamedTuple):

@@ -1,14 +1,15 @@
 """Limits of a site on jobs of one kind: how many may run there, and how long lies between two matches (facts on matching a6).
 
 Each limit holds on its own: a job matches only where no value of any of its attributes is at its limit or has to wait. The limits
-of a computing element (CE) are compared with the jobs at that CE, never with those of its site. Times in seconds since 1970.
+of a computing element (CE) are compared with the jobs at that CE, never with those of its site; a pilot that names several is at
+each of them. Times in seconds since 1970.
 Not here: the limits that a site advertises of itself (`site_limits`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -57,10 +58,10 @@ class SiteRules:
     def __bool__(self) -> bool:
         return bool(self.running or self.delays)
 
-    def on(self, ce: str, values: Values) -> list[Limited]:
-        """Those limits that a job with these values, matched at this CE (empty: unknown), has to pass; sorted."""
+    def on(self, ces: Collection[str], values: Values) -> list[Limited]:
+        """Those limits that a job with these values has to pass, matched at these CEs (none: unknown), each of them; sorted."""
         wanted = {
-            Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", ce}
+            Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", *ces}
         }  # fmt: skip
         return sorted(wanted & self.limits())
 
@@ -68,9 +69,13 @@ class SiteRules:
         """All of them."""
         return frozenset(self.running.keys() | self.delays.keys())
 
-    def at(self, ce: str) -> list[Limited]:
-        """All limits that count at this CE; sorted."""
-        return sorted(limited for limited in self.limits() if limited.ce in ("", ce))
+    def at(self, ces: Collection[str]) -> list[Limited]:
+        """All limits that count at these CEs; sorted."""
+        return sorted(limited for limited in self.limits() if not limited.ce or limited.ce in ces)
+
+    def counted_ces(self) -> frozenset[str]:
+        """The CEs whose jobs are counted."""
+        return frozenset(limited.ce for limited in self.running if limited.ce)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
-from brokerage.rules.dispatch.resource import processor_tags
+from brokerage.rules.dispatch.resource import named, processor_tags
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
 T = TypeVar("T")
@@ -204,7 +204,7 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
     request = _read_part(JobRequest, said, faults)
     resource = _attributes({name: value for name, value in said.items() if name in _ATTRIBUTES}, faults)
     known = tags_of(request, resource) if request and resource else None
-    if resource and known is not None and (missing := sorted(resource.required_tags - known)):
+    if resource and known is not None and (missing := sorted(named(resource.required_tags) - known)):
         faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
     if resource and (n := _names_in(resource)) > MOST_NAMES:
         longest = max(_SETS, key=lambda name: len(getattr(resource, name)))

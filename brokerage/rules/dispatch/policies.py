@@ -38,7 +38,7 @@ class Dirac(DispatchPolicy):
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """The others of the highest class follow, should the first have no job; then those of the next class."""
         proportional = bool(turn.options.get("PROPORTIONAL_CHOICE", False))
-        classes = fitting.by_cpu_time() if turn.options.get("HIGHEST_CPU_FIRST", True) else iter([list(fitting)])
+        classes = fitting.by_cpu_class(self.cpu_class) if turn.options.get("HIGHEST_CPU_FIRST", True) else iter([list(fitting)])
         for waiting in classes:
             chances = {number: QueueChance(0, one.weight) for number, one in enumerate(waiting)}
             for number in queues_in_turn(chances, fresh(turn.dice), proportional=proportional):
@@ -47,10 +47,6 @@ class Dirac(DispatchPolicy):
     def cpu_class(self, cpu_time_s: int) -> int:
         """The four classes of the document."""
         return cpu_class(cpu_time_s, DOCUMENT) if cpu_time_s > 0 else 0
-
-    def walltime_class(self, walltime_s: int) -> int:
-        """The same four: many cores for a short time are no long slot."""
-        return self.cpu_class(walltime_s)
 
     def job_window(self, waiting: WaitingQueue, turn: Turn, priorities: Callable[[int], Mapping[float, int]]) -> JobWindow:
         """The user priority by RAND() / user priority, each job counting on its own; of its ten oldest jobs one at random."""

@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeVar
 from brokerage.rules.dispatch.real_priority import real_priority
 
 K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
 
 WINDOW = 10
 """So many of the oldest jobs of the priority that wins have the same chance."""
@@ -101,10 +100,3 @@ def winning_priority_of(
 def oldest(jobs: Iterable[int], window: int = WINDOW) -> list[int]:
     """The jobs of the winning priority among which one is taken at random: the lowest ids, ascending."""
     return nsmallest(window, jobs)
-
-
-def in_random_order(jobs: Iterable[T], dice: Random) -> list[T]:
-    """The jobs of the window in the order in which they are tried: the first is the choice, the next if somebody else has it."""
-    shuffled = list(jobs)
-    dice.shuffle(shuffled)
-    return shuffled

@@ -171,18 +171,18 @@ BY_ATTRIBUTES: Mapping[tuple[str, ...], Conditions] = {
     for read in dict.fromkeys(_read_by(name) for name in CONDITIONS if name not in AMOUNTS)
 }
 """The conditions other than amounts, by the attributes of a requirement that they read: equal ones have equal verdicts."""
+_OFFERED_FOR = {"owner": ("owners", "owner_groups", "sharing_groups"), "banned_sites": ("sites",)}
 
-TEXT_CONDITIONS = tuple(condition for name, condition in CONDITIONS.items() if name not in AMOUNTS)
+
+def offered_for(conditions: Conditions) -> tuple[str, ...]:
+    """The attributes of a resource that these conditions read: where they are equal, so are the verdicts."""
+    names = (name for name, condition in CONDITIONS.items() if condition in conditions)
+    return tuple(attribute for name in names for attribute in _OFFERED_FOR.get(name, (name.removesuffix(_PILOT_BANS),)))
 
 
 def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:
     """Whether the resource suits the requirement, and no value of it is at its limit (each limit holds by itself)."""
     return all(condition(need, has) for condition in CONDITIONS.values()) and not at_limit(need, hits)
-
-
-def fits_but_for_amounts(need: Requirement, has: Resource) -> bool:
-    """The same without cores, memory, disk and times: those differ from ask to ask, all else seldom does."""
-    return all(condition(need, has) for condition in TEXT_CONDITIONS)
 
 
 def without_amounts(resource: Resource) -> Resource:

@@ -6,9 +6,10 @@ that suit is served first is the dispatch policy's (`brokerage.rules.dispatch.di
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, groupby
 from operator import attrgetter
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -22,16 +23,16 @@ from brokerage.rules.dispatch.requirement import (
     Hits,
     Requirement,
     Resource,
-    fits_but_for_amounts,
+    offered_for,
     values_of,
     without_amounts,
 )
 
-ONE_BY_ONE = 50
-"""Fewer new task queues than these are compared with a kind one after the other."""
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
 MOST_KINDS = 200
 """Kinds of resources for which a list keeps which task queues suit them; amounts do not make a kind."""
+MOST_SAID = 1000
+"""What resources say of one part of a requirement that is kept."""
 
 
 class Unit(NamedTuple):
@@ -80,78 +81,111 @@ class WaitingQueue(NamedTuple):
 
 
 Flags = NDArray[np.bool_]
+Numbers = NDArray[np.int32]
 Places = NDArray[np.intp]
 """Where some rows are in a list, ascending unless said otherwise."""
+
+
+class Parts:
+    """What task queues require, part by part: each combination of values once, whoever has it.
+
+    What a kind of resources makes of a combination is found once, however many task queues of however many computing queues
+    have it, and however many kinds differ from that one by something else.
+    """
+
+    def __init__(self) -> None:
+        self._parts = [_Part(attributes, conditions) for attributes, conditions in BY_ATTRIBUTES.items()]
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return max(map(len, self._parts))
+
+    def numbers(self, needs: Sequence[Requirement]) -> Numbers:
+        """The number of the combination that each requirement has, a row for each part."""
+        with self._lock:
+            found = [[part.number(need) for need in needs] for part in self._parts]
+        return np.array(found, dtype=np.int32).reshape(len(self._parts), len(needs))
+
+    def suits(self, kind: Resource, numbers: Numbers) -> Flags:
+        """Whether the kind suits those whose combinations have these numbers."""
+        flags = np.ones(numbers.shape[1], dtype=np.bool_)
+        for part, mine in zip(self._parts, numbers, strict=True):
+            flags &= part.verdicts(kind)[mine]
+        return flags
+
+
+class _Part:
+    """Some attributes of the requirements, with the conditions that read no others."""
+
+    def __init__(self, attributes: Sequence[str], conditions: Conditions) -> None:
+        self._of, self._conditions = attrgetter(*attributes), conditions
+        self._said = attrgetter(*offered_for(conditions))
+        self._numbers: dict[object, int] = {}
+        self._firsts: list[Requirement] = []
+        self._verdicts: dict[object, Flags] = {}
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def number(self, need: Requirement) -> int:
+        """The number of the combination that a requirement has; a new one is taken up."""
+        values = self._of(need)
+        if (number := self._numbers.get(values)) is None:
+            number = len(self._firsts)
+            self._firsts.append(need)
+            self._numbers[values] = number
+        return number
+
+    def verdicts(self, kind: Resource) -> Flags:
+        """Whether the kind suits each combination."""
+        said = self._said(kind)
+        flags = self._verdicts.get(said)
+        known = 0 if flags is None else len(flags)
+        if flags is None and len(self._verdicts) >= MOST_SAID:
+            self._verdicts.clear()
+        if flags is None or known < len(self._firsts):
+            new = self._firsts[known:]
+            later = np.fromiter(
+                (all(condition(need, kind) for condition in self._conditions) for need in new), np.bool_, len(new)
+            )
+            flags = self._verdicts[said] = later if flags is None else np.concatenate((flags, later))
+        return flags
 
 
 class Verdicts:
     """Which kinds of resources suit the task queues that were seen at a computing queue, kept while these come and go.
 
-    What a task queue requires never changes; those that share an attribute share what is found about it.
+    What a task queue requires never changes. `parts`: what is known of their requirements, of this and of other queues.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Parts | None = None) -> None:
+        self._parts = Parts() if parts is None else parts
         self._places: dict[int, int] = {}
-        self._needs: list[Requirement] = []
-        self._parts = [_Part(attributes, conditions) for attributes, conditions in BY_ATTRIBUTES.items()]
+        self._numbers = self._parts.numbers(())
         self._suits: dict[Resource, Flags] = {}
 
     def __len__(self) -> int:
-        return len(self._needs)
+        return len(self._places)
 
     def places(self, rows: Sequence[WaitingQueue]) -> Places:
         """Where each of the rows is in the verdicts; new ones are taken up."""
-        for row in rows:
-            if row.id not in self._places:
-                for part in self._parts:
-                    part.add(row.requirement)
-                self._places[row.id] = len(self._needs)
-                self._needs.append(row.requirement)  # last: another thread may ask meanwhile
+        if new := [row for row in rows if row.id not in self._places]:
+            numbers = np.concatenate((self._numbers, self._parts.numbers([row.requirement for row in new])), axis=1)
+            self._places.update((row.id, place) for place, row in enumerate(new, start=len(self)))
+            self._numbers = numbers  # last: another thread may ask meanwhile
         return np.fromiter((self._places[row.id] for row in rows), np.intp, len(rows))
 
     def of_kind(self, kind: Resource) -> Flags:
         """Whether the kind suits each, amounts apart."""
+        numbers = self._numbers
         flags = self._suits.get(kind)
         known = 0 if flags is None else len(flags)
         if flags is None and len(self._suits) >= MOST_KINDS:
             self._suits.pop(next(iter(self._suits)), None)
-        if flags is None or known < len(self._needs):
-            later = self._of_new(kind, known)
+        if flags is None or known < numbers.shape[1]:
+            later = self._parts.suits(kind, numbers[:, known:])
             flags = self._suits[kind] = later if flags is None else np.concatenate((flags, later))
         return flags
-
-    def _of_new(self, kind: Resource, known: int) -> Flags:
-        new = self._needs[known:]
-        if len(new) < ONE_BY_ONE:
-            return np.fromiter((fits_but_for_amounts(need, kind) for need in new), np.bool_, len(new))
-        flags = np.ones(len(new), dtype=np.bool_)
-        for part in self._parts:
-            part.judge(kind, known, flags)
-        return flags
-
-
-class _Part:
-    """Some attributes of the requirements: each combination of their values once, with a requirement that has it."""
-
-    def __init__(self, attributes: Sequence[str], conditions: Conditions) -> None:
-        self._of, self._conditions = attrgetter(*attributes), conditions
-        self._numbers: dict[object, int] = {}
-        self._firsts: list[Requirement] = []
-        self._codes: list[int] = []
-
-    def add(self, need: Requirement) -> None:
-        number = self._numbers.setdefault(self._of(need), len(self._firsts))
-        if number == len(self._firsts):
-            self._firsts.append(need)
-        self._codes.append(number)
-
-    def judge(self, kind: Resource, known: int, flags: Flags) -> None:
-        """Strike out of the flags of all but the first `known` those that the kind does not suit."""
-        firsts = self._firsts
-        for condition in self._conditions:
-            verdicts = np.fromiter((condition(need, kind) for need in firsts), np.bool_, len(firsts))
-            if not verdicts.all():
-                flags &= verdicts[self._codes[known : known + len(flags)]]
 
 
 class WaitingList:
@@ -241,11 +275,12 @@ class Fitting:
             yield from self._rows(places[[turns.argmin()]])
         yield from self._rows(places[np.argsort(turns)[1:]])
 
-    def by_cpu_time(self) -> Iterator[list[WaitingQueue]]:
-        """All, those that need the most CPU time first."""
-        needed = self._waiting.cpu_times(self._places)
-        for cpu_time_s in np.unique(needed)[::-1]:
-            yield list(self._rows(self._places[needed == cpu_time_s]))
+    def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
+        """All, those first that are in the highest class of the CPU time that they need."""
+        times, which = np.unique(self._waiting.cpu_times(self._places), return_inverse=True)
+        classes = np.array([class_of(int(time)) for time in times], dtype=np.int64)[which]
+        for each in np.unique(classes)[::-1]:
+            yield list(self._rows(self._places[classes == each]))
 
     def __iter__(self) -> Iterator[WaitingQueue]:
         """All, by unit."""

@@ -9,12 +9,13 @@ from typing import Any, Final, Literal, cast
 from brokerage.rules.dispatch.requirement import CONDITIONS, Misfit, Requirement, Resource, closest
 from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
 
-Reason = Literal["no_job", "no_fit", "limits", "taken", "queue", "pilot_full"]
+Reason = Literal["no_job", "no_fit", "limits", "taken", "policy", "queue", "pilot_full"]
 SENTENCES: dict[Reason, str] = {
     "no_job": "no job waits here",
     "no_fit": "jobs wait here, and none suits the pilot",
     "limits": "jobs that would suit are held back by limits",
     "taken": "the jobs that suited went to other pilots at this moment",
+    "policy": "jobs that would suit wait for the dispatch policy that is to choose among them",
     "queue": "the queue hands nothing out now",
     "pilot_full": "the pilot holds as many jobs, or cores, as it may",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ VO = "vo"
 LABEL = "prod_source_label"
 
 
-def values_held(rules: SiteRules, gauges: dict[Limited, Gauge], ce: str = "", now: float = 0.0) -> dict[str, set[str]]:
-    found = held(rules.at(ce), rules, gauges, now)
+def values_held(
+    rules: SiteRules, gauges: dict[Limited, Gauge], ces: Collection[str] = (), now: float = 0.0
+) -> dict[str, set[str]]:
+    found = held(rules.at(ces), rules, gauges, now)
     return {attribute: set(values) for attribute, values in found.values.items()}
 
 
@@ -50,10 +53,11 @@ def test_a_limit_of_nothing_holds_though_nothing_was_counted() -> None:
 def test_limits_of_a_ce_look_at_the_jobs_of_that_ce() -> None:
     rules = rules_of("ALPHA", {"ALPHA": {VO: {"atlas": 100}, "CEs": {"ce1": {VO: {"atlas": 2}}}}}, {})
     busy_site = {Limited(VO, "atlas"): Gauge(50), Limited(VO, "atlas", "ce1"): Gauge(1)}
-    assert values_held(rules, busy_site, "ce1") == {}
+    assert values_held(rules, busy_site, ["ce1"]) == {}
     busy_ce = {Limited(VO, "atlas"): Gauge(50), Limited(VO, "atlas", "ce1"): Gauge(2)}
-    assert values_held(rules, busy_ce, "ce1") == {VO: {"atlas"}}
-    assert values_held(rules, busy_ce, "ce2") == {}
+    assert values_held(rules, busy_ce, ["ce1"]) == {VO: {"atlas"}}
+    assert values_held(rules, busy_ce, ["ce2"]) == {}
+    assert values_held(rules, busy_ce, ["ce1", "ce2"]) == {VO: {"atlas"}}, "one of several is enough"
     assert values_held(rules, busy_ce) == {}
 
 
@@ -61,7 +65,7 @@ def test_matches_since_the_count_are_added() -> None:
     rules = rules_of("ALPHA", {"ALPHA": {VO: {"atlas": 5}}}, {})
     gauges = {Limited(VO, "atlas"): Gauge(running=4)}
     assert values_held(rules, gauges) == {}
-    gauges |= matched(rules.on("", {VO: frozenset({"atlas"})}), rules, gauges, 0.0)
+    gauges |= matched(rules.on((), {VO: frozenset({"atlas"})}), rules, gauges, 0.0)
     assert values_held(rules, gauges) == {VO: {"atlas"}}
 
 
@@ -73,11 +77,11 @@ def test_a_site_that_is_not_named_has_no_limits() -> None:
 
 def test_a_delay_says_how_long_it_lasts() -> None:
     rules = rules_of("ALPHA", {}, {"ALPHA": {VO: {"atlas": 10, "cms": {"interval": 0.5, "burst": 2}}}})
-    both = rules.on("", {VO: frozenset({"atlas", "cms"})})
+    both = rules.on((), {VO: frozenset({"atlas", "cms"})})
     gauges = matched(both, rules, {}, 100.0)
     assert values_held(rules, gauges, now=100.0) == {VO: {"atlas"}}, "the other may have two at once"
     gauges = matched(both, rules, gauges, 100.0)
-    found = held(rules.at(""), rules, gauges, 100.0)
+    found = held(rules.at(()), rules, gauges, 100.0)
     assert found.waits_s[Limited(VO, "cms")] == pytest.approx(0.5)
     assert "vo cms: the next match in 0.5 s" in found.why
     assert values_held(rules, gauges, now=120.0) == {}
@@ -110,20 +114,25 @@ def test_who_waits_as_long_as_told_may_match(delay: Delay, earlier: float, now: 
 
 
 named = st.sampled_from(["a", "b", "c"])
-counted = st.dictionaries(st.builds(Limited, st.sampled_from([VO, LABEL]), named, st.sampled_from(["", "ce"])), st.integers(0, 4))
+counted = st.dictionaries(
+    st.builds(Limited, st.sampled_from([VO, LABEL]), named, st.sampled_from(["", "ce", "other"])), st.integers(0, 4)
+)
 
 
 @given(
-    counted, counted, st.dictionaries(st.sampled_from([VO, LABEL]), st.frozensets(named, min_size=1)), st.sampled_from(["", "ce"])
+    counted,
+    counted,
+    st.dictionaries(st.sampled_from([VO, LABEL]), st.frozensets(named, min_size=1)),
+    st.frozensets(st.sampled_from(["ce", "other"])),
 )
 def test_a_job_passes_exactly_where_each_of_its_limits_by_itself_lets_it_pass(
-    most: dict[Limited, int], counts: dict[Limited, int], job: dict[str, frozenset[str]], ce: str
+    most: dict[Limited, int], counts: dict[Limited, int], job: dict[str, frozenset[str]], ces: frozenset[str]
 ) -> None:
     rules = SiteRules(most, {})
     gauges = {limited: Gauge(n) for limited, n in counts.items()}
-    mine = [limited for limited in most if limited.value in job.get(limited.attribute, ()) and limited.ce in ("", ce)]
+    mine = [limited for limited in most if limited.value in job.get(limited.attribute, ()) and limited.ce in {"", *ces}]
     passes = all(counts.get(limited, 0) < most[limited] for limited in mine)
-    assert bool(held(rules.on(ce, job), rules, gauges, 0.0)) is not passes
+    assert bool(held(rules.on(ces, job), rules, gauges, 0.0)) is not passes
 
 
 @pytest.mark.parametrize(

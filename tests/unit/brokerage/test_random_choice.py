@@ -14,7 +14,6 @@ from brokerage.rules.dispatch.random_choice import (
     WINDOW,
     QueueChance,
     fresh,
-    in_random_order,
     oldest,
     place,
     queues_in_turn,
@@ -93,11 +92,6 @@ def test_proportional_user_priorities_count_by_their_sum() -> None:
     assert follows(lambda: winning_priority_of({5: 2, 2: 5}, dice, proportional=True), {5: 0.5, 2: 0.5})
 
 
-def test_of_the_oldest_ten_each_has_the_same_chance() -> None:
-    dice, jobs = Random(15), oldest(range(1000, 0, -1))
-    assert follows(lambda: in_random_order(jobs, dice)[0], dict.fromkeys(range(1, WINDOW + 1), 1 / WINDOW))
-
-
 def test_the_least_of_many_draws_in_one() -> None:
     """Half of the time the least of n uniforms is below the n-th root's complement, also for a million of them."""
     assert place(0.75, 2, n=2) == pytest.approx(0.25)
@@ -117,7 +111,6 @@ def test_nothing_wins_where_nothing_waits() -> None:
     assert winning_priority_of({}, Random(1)) is None
     assert list(queues_in_turn({}, fresh(Random(1)))) == []
     assert oldest([]) == []
-    assert in_random_order([], Random(1)) == []
 
 
 QUEUES = {
@@ -158,8 +151,6 @@ def test_priority_ten_is_before_all_and_zero_only_when_nothing_else_waits() -> N
     assert winning_priority_of({0: 5}, dice, real=True) == 0
 
 
-def test_the_window_is_of_the_lowest_ids_in_random_order() -> None:
-    window = oldest([9, 3, 12, 1], window=3)
-    assert window == [1, 3, 9]
-    shuffled = in_random_order(window, Random(3))
-    assert sorted(shuffled) == window == [1, 3, 9]
+def test_the_window_is_of_the_lowest_ids() -> None:
+    assert oldest([9, 3, 12, 1], window=3) == [1, 3, 9]
+    assert oldest(range(1000, 0, -1)) == list(range(1, WINDOW + 1))

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from brokerage.rules.dispatch.requirement import (
     AMOUNTS,
-    CONDITIONS,
     SETS,
     Requirement,
     Resource,
     at_limit,
     closest,
     fits,
-    fits_but_for_amounts,
     misfits,
     values_of,
 )
@@ -317,12 +315,6 @@ def test_of_those_that_are_tried_below_many_suit_each_other_and_many_do_not() ->
 @given(needs, offers)
 def test_what_does_not_suit_has_a_reason_and_what_suits_has_none(need: Requirement, has: Resource) -> None:
     assert fits(need, has) is (misfits(need, has) == [])
-
-
-@given(needs, offers)
-def test_texts_and_amounts_together_are_the_whole(need: Requirement, has: Resource) -> None:
-    enough = all(CONDITIONS[name](need, has) for name in AMOUNTS)
-    assert fits(need, has) is (enough and fits_but_for_amounts(need, has))
 
 
 @given(needs, offers)

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
 from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, described
-from brokerage.rules.dispatch.waiting_list import Unit, Verdicts, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Parts, Unit, Verdicts, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
 
 PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
@@ -77,20 +76,18 @@ def test_a_pilot_is_offered_just_the_work_that_suits_it(
     assert sorted(ids(waiting, pilot, **hits)) == [one.id for one in waiting if fits(one.requirement, pilot, hits)]
 
 
-@pytest.mark.parametrize("one_by_one", [0, 1000])
 @given(st.lists(needs, max_size=12), st.lists(pilots, min_size=1, max_size=3), st.integers(0, 12))
-def test_what_is_kept_of_earlier_readings_changes_no_offer(
-    one_by_one: int, requirements: list[Requirement], some_pilots: list[Resource], before: int
+def test_what_is_kept_of_earlier_readings_and_of_other_queues_changes_no_offer(
+    requirements: list[Requirement], some_pilots: list[Resource], before: int
 ) -> None:
-    kept = Verdicts()
+    parts = Parts()
+    kept, of_other_queue = Verdicts(parts), Verdicts(parts)
     waiting = [WaitingQueue(i, requirement, 1) for i, requirement in enumerate(requirements)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waiting_list, "ONE_BY_ONE", one_by_one)
-        for reading in (waiting[:before], waiting, waiting[before:]):
-            read = WaitingList(reading, kept)
-            for pilot in some_pilots:
-                offered = sorted(one.id for one in read.fitting(pilot))
-                assert offered == [one.id for one in reading if fits(one.requirement, pilot)]
+    for reading, verdicts in ((waiting[:before], kept), (waiting, of_other_queue), (waiting, kept), (waiting[before:], kept)):
+        read = WaitingList(reading, verdicts)
+        for pilot in some_pilots:
+            offered = sorted(one.id for one in read.fitting(pilot))
+            assert offered == [one.id for one in reading if fits(one.requirement, pilot)]
 
 
 @given(st.lists(pilots, min_size=1, max_size=4))
