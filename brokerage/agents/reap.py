@@ -6,8 +6,9 @@ withdrawn outputs with their last copy, and now and then task queues without job
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, groupby
 from math import inf
@@ -28,10 +29,11 @@ from brokerage.ledger.transfers.lifetimes import remove_expired
 from brokerage.ledger.transfers.withdrawal import forget_emptied
 from brokerage.models import ComputingQueue
 from brokerage.queries.movable_jobs import waiting_at, waiting_open
+from brokerage.queries.open_places import open_places
 from brokerage.queries.stranded_jobs import queue_services, stranded_task_queues
 from brokerage.rules.dispatch.settlement import JobVersion
 from brokerage.rules.dispatch.timeout_table import ENDINGS, kinds_alike
-from brokerage.rules.dispatch.timeouts import QueueFacts, limit_s, suspended
+from brokerage.rules.dispatch.timeouts import QueueFacts, as_one, limit_s, suspended
 from brokerage.rules.facts.ask import Config
 from workqueues.ledger.holds import note_reason
 from workqueues.ledger.moves import Stale
@@ -83,7 +85,7 @@ def reap(run: Run) -> int:
     config = gdpconfig.component("job_timeout", app="pandaserver")
     queues = list(ComputingQueue.objects.all())
     limits = list(chain.from_iterable(one_by_one(queues, lambda queue: queue_limits(run, queue, config), leave_queue)))
-    limits += limits_of(None, QueueFacts(), config)
+    limits += open_limits({queue.id: facts_of(run, queue) for queue in queues}, config)
     note_pilots_at_work()
     resting = [queue.id for queue in queues if suspended(QueueFacts(queue.status, queue.catchall))]
     ended = expire_leases(run.who, BATCH, resting, leave)
@@ -118,9 +120,9 @@ def rebroker_stranded(run: Run, leave: Leave) -> int:
     return closed + rebroker_open(tasks, run.who, NO_QUEUE_LEFT, leave, task_queues)
 
 
-def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:
-    """The limits of every state at one queue."""
-    facts = QueueFacts(
+def facts_of(run: Run, queue: ComputingQueue) -> QueueFacts:
+    """What the limits ask of a queue."""
+    return QueueFacts(
         status=queue.status,
         catchall=queue.catchall,
         workflow=queue.workflow,
@@ -128,11 +130,24 @@ def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]
         transtimehi=queue.attributes.get("transtimehi"),
         transtimelo=queue.attributes.get("transtimelo"),
     )
-    return limits_of(queue.id, facts, config)
+
+
+def queue_limits(run: Run, queue: ComputingQueue, config: Config) -> list[Limit]:
+    """The limits of every state at one queue."""
+    return limits_of(queue.id, facts_of(run, queue), config)
+
+
+def open_limits(queues: Mapping[int, QueueFacts], config: Config) -> list[Limit]:
+    """Those of open jobs, by the queues (ids) to which they are open; task queues with the same limits are taken together."""
+    task_queues: dict[tuple[Limit, ...], list[int]] = defaultdict(list)
+    for places in open_places():
+        facts = as_one([queues[id_] for id_ in places.queues if id_ in queues])
+        task_queues[tuple(limits_of(None, facts, config))] += places.task_queues
+    return [replace(limit, task_queues=tuple(ids)) for limits, ids in task_queues.items() for limit in limits]
 
 
 def limits_of(queue_id: int | None, facts: QueueFacts, config: Config) -> list[Limit]:
-    """The same by what is known of the queue; nothing is of that of open jobs."""
+    """The same by what is known of the queue, or of those of open jobs."""
     high = config["HIGH_PRIORITY"]
     limits = []
     for state in ENDINGS:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 from brokerage.models import ComputingQueue, Decision, Job, Site
+from brokerage.queries.open_places import open_to
 from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
 from brokerage.states import JOB
@@ -23,7 +24,13 @@ class JobFilter(django_filters.FilterSet):
     kind = _AnyKind(KIND_NAMES)
     status = AnyOf(JOB.states)
     task = IdFilter(field_name="task_id", help_text="number of the task")
-    queue = NameFilter(field_name="computing_queue__name", help_text="computing queue; * and ? are wildcards")
+    queue = NameFilter(
+        field_name="computing_queue__name",
+        help_text="computing queue that the job has; * and ? are wildcards. One that is open to several has none: see open_to",
+    )
+    open_to = TextFilter(
+        method="of_open", help_text="computing queue to which the job is open, until a pilot takes it; * and ? are wildcards"
+    )
     vo = TextFilter(field_name="spec__vo")
     user_name = NameFilter(field_name="spec__user_name", help_text="owner of the task; * and ? are wildcards")
     prod_source_label = TextFilter(field_name="spec__prod_source_label")
@@ -34,6 +41,9 @@ class JobFilter(django_filters.FilterSet):
     ended = django_filters.BooleanFilter(
         field_name="ended_at", lookup_expr="isnull", exclude=True, help_text="true: in a final state; false: alive"
     )
+
+    def of_open(self, rows: QuerySet[Job], column: str, text: str) -> QuerySet[Job]:
+        return rows.filter(open_to(text))
 
     class Meta:
         model = Job

@@ -19,6 +19,7 @@ from brokerage.api.serializers import FeedShown, QueueShown, SiteShown
 from brokerage.models import ComputingQueue, Feed, LocalOverride, Site
 from brokerage.queries.idle_slots import idle_at_queues
 from brokerage.queries.jobs import job_counts
+from brokerage.queries.open_places import open_jobs_of_queues
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.world.stored_snapshot import document, for_everybody
 
@@ -29,7 +30,8 @@ READ = "grid:read"
 @extend_schema_view(
     list=extend_schema(
         summary="List computing queues",
-        description="In the order of their names, each with its storage endpoints and its jobs by state.",
+        description="In the order of their names, each with its storage endpoints, its jobs by state, and how many "
+        "open jobs its pilots could get.",
         responses={200: QueueShown(many=True), **refusals(400)},
     )
 )
@@ -47,8 +49,8 @@ class QueuesView(mixins.ListModelMixin, viewsets.GenericViewSet[ComputingQueue])
         overrides: dict[str, list[LocalOverride]] = {}
         for override in LocalOverride.objects.filter(kind="queue"):
             overrides.setdefault(override.name, []).append(override)
-        context = {"job_counts": job_counts(), "idle": idle_at_queues(), "overrides": overrides}
-        return {**super().get_serializer_context(), **context}
+        jobs = {"job_counts": job_counts(), "open_jobs": open_jobs_of_queues()}
+        return {**super().get_serializer_context(), **jobs, "idle": idle_at_queues(), "overrides": overrides}
 
     @extend_schema(summary="Read a computing queue", responses={200: QueueShown, **refusals(404)})
     def retrieve(self, request: Request, name: str) -> Response:

@@ -25,6 +25,7 @@ from brokerage.models import (
 from brokerage.queries.command_lines import command_line
 from brokerage.queries.feeds import state_of
 from brokerage.queries.idle_slots import IdleAtQueue, IdleInHour
+from brokerage.queries.open_places import MOST_OPEN
 from brokerage.rules.facts.job_kind import KIND_NAMES
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from workqueues.api.serializers import FileShown
@@ -220,7 +221,12 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
 
     site = serializers.CharField(source="site_id", read_only=True)
     storages = StorageOfQueue(many=True, read_only=True)
-    jobs = serializers.SerializerMethodField(help_text="number of live jobs by state; sent counts as starting")
+    jobs = serializers.SerializerMethodField(
+        help_text="number of live jobs that have this queue, by state; sent counts as starting"
+    )
+    open_jobs = serializers.SerializerMethodField(
+        help_text=f"jobs that wait and are open to this queue and others; each counts at all of them. Counted up to {MOST_OPEN}"
+    )
     overrides = serializers.SerializerMethodField(help_text="attributes that operators set by hand, with what they hide")
 
     idle = serializers.SerializerMethodField(help_text="idle slots, and what they idle beside")
@@ -228,8 +234,8 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
     class Meta:
         model = ComputingQueue
         fields = (
-            "id", "name", "site", *QUEUE, "attributes", "last_start", "modified_at", "storages", "jobs", "idle", "overrides",
-            "source", "good_at", "fault", "fault_since", "gone_at",
+            "id", "name", "site", *QUEUE, "attributes", "last_start", "modified_at", "storages", "jobs", "open_jobs", "idle",
+            "overrides", "source", "good_at", "fault", "fault_since", "gone_at",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -237,6 +243,11 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
         """The counts that the view read for all queues at once."""
         counts: Mapping[int, dict[str, int]] = self.context.get("job_counts", {})
         return counts.get(queue.id, {})
+
+    def get_open_jobs(self, queue: ComputingQueue) -> int:
+        """That which the view read for all queues at once."""
+        counts: Mapping[int, int] = self.context.get("open_jobs", {})
+        return counts.get(queue.id, 0)
 
     @extend_schema_field(IdleShown())
     def get_idle(self, queue: ComputingQueue) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from django.db import connection
@@ -108,8 +109,8 @@ def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How long (seconds) a job of these kinds may stay in a state at a queue (None: while it is open to several): below the
-    priority that counts as high, and from it on.
+    """How long (seconds) a job of these kinds may stay in a state at a queue (None: while it is open to several, in one of
+    `task_queues`): below the priority that counts as high, and from it on.
     """
 
     queue_id: int | None
@@ -117,6 +118,7 @@ class Limit:
     low_s: float
     high_s: float
     kinds: tuple[JobKind, ...] = tuple(JobKind)
+    task_queues: Sequence[int] = ()
 
 
 _OVERDUE = f"""
@@ -135,7 +137,7 @@ ORDER BY j.id LIMIT %(limit)s
 life: it may be silent for as long as its lease was, the heartbeat limit of its workflow.
 """
 _OVERDUE_AT_QUEUES = _OVERDUE.format(at="j.computing_queue_id = l.queue")
-_OVERDUE_OPEN = _OVERDUE.format(at="l.queue IS NULL AND j.computing_queue_id IS NULL")
+_OVERDUE_OPEN = _OVERDUE.format(at="j.computing_queue_id IS NULL AND j.task_queue_id = ANY (%(task_queues)s)")
 
 
 def end_overdue(
@@ -161,7 +163,16 @@ def end_overdue(
             for status, of_status in overdue.items()
         )
 
-    values = {
+    of_open = groupby((x for x in limits if x.queue_id is None), key=lambda limit: limit.task_queues)
+    total = page_by_page(_OVERDUE_AT_QUEUES, _columns([x for x in limits if x.queue_id is not None], high_priority), batch, end)
+    for task_queues, some in of_open:
+        values = {**_columns(list(some), high_priority), "task_queues": list(task_queues)}
+        total += page_by_page(_OVERDUE_OPEN, values, batch, end)
+    return total
+
+
+def _columns(limits: Sequence[Limit], high_priority: int) -> dict[str, Any]:
+    return {
         "queues": [x.queue_id for x in limits],
         "states": [x.status for x in limits],
         "lows": [x.low_s for x in limits],
@@ -169,7 +180,6 @@ def end_overdue(
         "kinds": [sum(1 << kind for kind in x.kinds) for x in limits],
         "urgent": high_priority,
     }
-    return page_by_page(_OVERDUE_AT_QUEUES, values, batch, end) + page_by_page(_OVERDUE_OPEN, values, batch, end)
 
 
 def kill_jobs(jobs: Sequence[JobVersion], who: str, why: str, outcome: Ending = "cancelled") -> int:

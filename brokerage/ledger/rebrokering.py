@@ -48,7 +48,9 @@ def rebroker(waiting: Sequence[JobsAtQueue], who: str, why: str, leave: Leave = 
     bound = [at for at in moved if at.queue_id is not None]
     values = {**MOVABLE, "queues": [at.queue_id for at in bound], "tasks": [at.task_id for at in bound]}
     closed = page_by_page(_JOBS, values, BATCH, lambda jobs: close_waiting(jobs, who, why, leave)) if bound else 0
-    return closed + rebroker_open([at.task_id for at in moved if at.queue_id is None], who, why, leave)
+    opened = [at for at in moved if at.queue_id is None]
+    task_queues = [at.task_queue_id for at in opened if at.task_queue_id is not None]
+    return closed + rebroker_open([at.task_id for at in opened], who, why, leave, task_queues)
 
 
 def rebroker_open(

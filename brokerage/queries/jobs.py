@@ -55,12 +55,12 @@ def failure_rate(task_id: int) -> int | None:
 
 
 def job_counts() -> dict[int, dict[str, int]]:
-    """Jobs that have not ended: computing queue -> status -> number."""
+    """Jobs that have not ended and have a queue: computing queue -> status -> number."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT computing_queue_id, CASE status WHEN 'sent' THEN 'starting' ELSE status END, count(*) FROM brokerage_job
-            WHERE ended_at IS NULL GROUP BY 1, 2
+            WHERE ended_at IS NULL AND computing_queue_id IS NOT NULL GROUP BY 1, 2
             """
         )
         counts: dict[int, dict[str, int]] = defaultdict(dict)

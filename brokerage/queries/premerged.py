@@ -71,10 +71,10 @@ FROM (
     FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     WHERE j.task_id = %(task)s AND j.ended_at IS NULL
     UNION ALL
-    SELECT q.site_id, j.status, j.kind, q.status = ANY(%(hands_out)s), false
+    SELECT q.site_id, j.status, j.kind, q.served, false
     FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
         JOIN LATERAL (
-            SELECT c.site_id, min(c.status) AS status FROM brokerage_requirementplace p
+            SELECT c.site_id, bool_or(c.status = ANY(%(hands_out)s)) AS served FROM brokerage_requirementplace p
                 JOIN brokerage_computingqueue c ON c.id = p.computing_queue_id
             WHERE p.requirement_set_id = t.requirement_set_id GROUP BY 1) AS q ON true
     WHERE j.task_id = %(task)s AND j.ended_at IS NULL AND j.computing_queue_id IS NULL

@@ -1,4 +1,4 @@
-"""What task queues require, whose they are, and where their jobs may go: that never changes."""
+"""What task queues require, whose they are, and where their jobs may go: that never changes, but for the id of a queue."""
 
 from __future__ import annotations
 

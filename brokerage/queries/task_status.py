@@ -150,13 +150,15 @@ def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
         loads = [QueueLoad(*row) for row in cursor.fetchall()]
         cursor.execute(
             """
-            SELECT w.waiting, places.n, places.served, places.pilots, w.held
+            SELECT w.waiting, places.n, CASE WHEN places.served THEN 'online' ELSE coalesce(places.states, 'gone') END,
+                places.pilots, w.held
             FROM (
                 SELECT task_queue_id, count(*) AS waiting,
                     count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held
                 FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL AND computing_queue_id IS NULL GROUP BY 1
             ) AS w JOIN brokerage_taskqueue t ON t.id = w.task_queue_id CROSS JOIN LATERAL (
-                SELECT count(*) AS n, count(*) FILTER (WHERE q.status = ANY (%(hands_out)s)) AS served,
+                SELECT count(*) AS n, bool_or(q.status = ANY (%(hands_out)s)) AS served,
+                    string_agg(DISTINCT q.status, ' or ') AS states,
                     coalesce(sum((SELECT count(*) FROM brokerage_pilot l WHERE l.queue_id = q.id
                         AND l.last_seen > now() - make_interval(mins => %(minutes)s))), 0)::int AS pilots
                 FROM brokerage_requirementplace p JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
@@ -166,6 +168,6 @@ def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
             {**values, "hands_out": sorted(HANDS_OUT)},
         )
         return loads + [
-            QueueLoad(f"any of {n} queues", "online" if served else "offline", waiting, 0, pilots, held=held)
-            for waiting, n, served, pilots, held in cursor.fetchall()
+            QueueLoad(f"any of {n} queues", status, waiting, 0, pilots, held=held, queues=n)
+            for waiting, n, status, pilots, held in cursor.fetchall()
         ]

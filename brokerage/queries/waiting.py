@@ -228,6 +228,7 @@ class WaitingWork:
             cursor.execute(AT_QUEUE, {"queue": queue_id})
             first = {first[0]: first for first in cursor.fetchall()}
         self._learn(first)
+        self._learn_anew(queue_id, first)
         self._serving.read()
         self._list(queue_id, first, first)
 
@@ -235,6 +236,12 @@ class WaitingWork:
         """Read the facts of task queues that are not known yet."""
         if new := [id_ for id_ in ids if id_ not in self._facts]:
             self._facts.update(task_queue_facts(new))
+
+    def _learn_anew(self, queue_id: int, ids: Collection[int]) -> None:
+        """Read those again that are open to a queue of which is not known: it was removed, and came back with another id."""
+        known = [(id_, self._facts[id_]) for id_ in ids if id_ in self._facts]
+        if moved := [id_ for id_, facts in known if queue_id not in facts.queues]:
+            self._facts.update(task_queue_facts(moved))
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
         """The list, made of what is unchanged since the last one and of what is new."""

@@ -31,15 +31,27 @@ WHERE h.cause = %s AND (t.locked_by = '' OR t.locked_time < now())
 """
 
 _QUEUES = f"""
+WITH open AS MATERIALIZED (
+    SELECT t.requirement_set_id, sum(w.n) AS n FROM (
+        SELECT task_queue_id, count(*) AS n FROM brokerage_job
+        WHERE ended_at IS NULL AND computing_queue_id IS NULL AND status IN ({JOB.placed.sql}) GROUP BY 1
+    ) AS w JOIN brokerage_taskqueue t ON t.id = w.task_queue_id GROUP BY 1
+), open_at AS MATERIALIZED (
+    SELECT p.computing_queue_id, round(sum(open.n / places.k))::int AS n
+    FROM open JOIN brokerage_requirementplace p USING (requirement_set_id) CROSS JOIN LATERAL (
+        SELECT count(*) AS k FROM brokerage_requirementplace WHERE requirement_set_id = open.requirement_set_id) AS places
+    GROUP BY 1
+)
 SELECT q.name, q.status, ARRAY(
         SELECT DISTINCT storage_id FROM brokerage_queuestorage WHERE queue_id = q.id AND access LIKE 'read%%'),
-    coalesce(j.queued, 0), coalesce(j.running, 0)
+    coalesce(j.queued, 0) + coalesce(o.n, 0), coalesce(j.running, 0)
 FROM brokerage_computingqueue q LEFT JOIN (
     SELECT computing_queue_id, count(*) FILTER (WHERE status = 'running') AS running,
         count(*) FILTER (WHERE status IN ({JOB.placed.sql}) OR status IN ({JOB.starting.sql})) AS queued
     FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1
-) j ON j.computing_queue_id = q.id ORDER BY 1
+) j ON j.computing_queue_id = q.id LEFT JOIN open_at o ON o.computing_queue_id = q.id ORDER BY 1
 """
+"""An open job waits at each of its k queues as 1/k of one (decision H7)."""
 
 
 class WithholdableTask(NamedTuple):

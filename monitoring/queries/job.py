@@ -13,7 +13,7 @@ from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
 from brokerage.models.job import MERGE_RELATION, TO_REASSIGN
 from monitoring.queries.database import alias
-from monitoring.queries.jobs import NO_QUEUE
+from monitoring.queries.jobs import NO_QUEUE, OPEN
 from workqueues.models import CatalogueFile, File, Replica, Task
 
 MOST_FILES = 500
@@ -133,9 +133,16 @@ def tries_of(job_id: int) -> list[Try]:
     jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
     return [
         Try(
-            j.id, j.status, j.attempt_nr, j.computing_queue.name if j.computing_queue else NO_QUEUE, j.status_since,
+            j.id, j.status, j.attempt_nr, _queue_of(j), j.status_since,
             tuple(sorted(retry_of[j.id])),
             j.result.error_message if j.sub_status == TO_REASSIGN and hasattr(j, "result") else "",
         )
         for j in jobs.select_related("computing_queue", "result")
     ]  # fmt: skip
+
+
+def _queue_of(job: Job) -> str:
+    """The name of its queue, or what stands for it."""
+    if job.computing_queue is not None:
+        return job.computing_queue.name
+    return OPEN if job.ended_at is None else NO_QUEUE

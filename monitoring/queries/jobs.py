@@ -16,8 +16,8 @@ from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from monitoring.queries.database import alias
 
-NO_QUEUE = "open"
-"""Stands for the queue of a job that several may run."""
+OPEN, NO_QUEUE = "open", "none"
+"""Stand for the queue of a job that several may run, and of one that ended before it had one."""
 BEFORE_PAYLOAD = JOB.live - JOB.delivering - ["running"]
 
 
@@ -89,7 +89,7 @@ def _row(row: dict[str, Any]) -> JobRow:
     values = {field: row[column] for column, field in _COLUMNS.items()}
     for text in ("error_code", "error_message"):
         values[text] = first_line(values[text] or "")  # a job that has not ended has no result row
-    values["computing_queue"] = values["computing_queue"] or NO_QUEUE
+    values["computing_queue"] = values["computing_queue"] or (OPEN if row["ended_at"] is None else NO_QUEUE)
     return JobRow(
         **{name: row[name] for name in _SAME},
         kind=JobKind(row["kind"]).label,

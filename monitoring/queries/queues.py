@@ -13,6 +13,7 @@ from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
 from brokerage.queries.feeds import feed_states
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.match_limits import LimitRow, limit_rows
+from brokerage.queries.open_places import open_jobs_of_queues
 from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_age_s
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
@@ -24,12 +25,15 @@ from monitoring.queries.tasks import visible_tasks
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One queue. `pilots`: seen in the last PILOT_SEEN_MIN minutes. Sizes in MB per slot, 0 = no limit."""
+    """One queue. `jobs_open`: those that wait and may come to this queue or others; each counts at all of them. `pilots`: seen in
+    the last PILOT_SEEN_MIN minutes. Sizes in MB per slot, 0 = no limit.
+    """
 
     name: str
     site: str
     status: str
     jobs_waiting: int
+    jobs_open: int
     jobs_starting: int
     jobs_running: int
     jobs_ending: int
@@ -51,9 +55,12 @@ class FeedLine:
 
 @dataclass(frozen=True, slots=True)
 class QueueDetails:
-    """`storages`: those it uses, with their roles; `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive."""
+    """`storages`: those it uses, with their roles; `last_seen`: when a pilot of it last asked; `jobs`: state -> number, alive;
+    `open_jobs`: those that wait and may come here or to others, up to MOST_OPEN.
+    """
 
     jobs: Mapping[str, int]
+    open_jobs: int
     storages: list[QueueStorage]
     pilots: int
     last_seen: datetime | None
@@ -94,12 +101,13 @@ SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxti
 
 
 def queue_rows() -> list[QueueRow]:
-    """Every computing queue by name; three statements, whatever the size."""
+    """Every computing queue by name; four statements, whatever the size."""
     jobs: dict[int, Counter[str]] = defaultdict(Counter)
     counts = rows(
         """
         SELECT computing_queue_id, status, count(*)
-        FROM (SELECT computing_queue_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
+        FROM (SELECT computing_queue_id, status FROM brokerage_job
+            WHERE ended_at IS NULL AND computing_queue_id IS NOT NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
         """,
         {"most": MOST_LIVE},
     )
@@ -114,11 +122,13 @@ def queue_rows() -> list[QueueRow]:
             {"minutes": PILOT_SEEN_MIN},
         )
     )
+    open_jobs = open_jobs_of_queues(using=alias())
     return [
         QueueRow(
             **{name: getattr(q, name) for name in SAME},
             site=q.site_id,
             jobs_waiting=sum(jobs[q.id][state] for state in JOB.waiting),
+            jobs_open=open_jobs.get(q.id, 0),
             jobs_starting=sum(jobs[q.id][state] for state in JOB.starting),
             jobs_running=jobs[q.id]["running"],
             jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
@@ -159,7 +169,7 @@ def site_limits(site: str) -> SiteLimits:
 
 
 def queue_details(queue: ComputingQueue) -> QueueDetails:
-    """Four statements, by index."""
+    """Five statements, by index."""
     ((pilots, last_seen),) = rows(
         """
         SELECT count(*) FILTER (WHERE last_seen > now() - make_interval(mins => %(minutes)s)), max(last_seen)
@@ -175,6 +185,7 @@ def queue_details(queue: ComputingQueue) -> QueueDetails:
                 {"queue": queue.id},
             )
         ),
+        open_jobs=open_jobs_of_queues(queue.id, alias()).get(queue.id, 0),
         storages=list(queue.storages.using(alias()).select_related("storage").order_by("storage_id", "access")),
         pilots=pilots,
         last_seen=last_seen,

@@ -12,6 +12,7 @@ from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 from broker_site.foundation.rest.paging import LARGEST_ID
 from broker_site.foundation.sql.wildcards import named
 from brokerage.models import Job, Transfer, TransferWish
+from brokerage.queries.open_places import open_to
 from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.states import JOB, TRANSFER
@@ -71,7 +72,7 @@ class TaskFilter(ListFilter):
 
 class JobFilter(ListFilter):
     narrow = frozenset({"task"})
-    texts = ("queue", "user_name")
+    texts = ("queue", "open_to", "user_name")
     aliases = {"task_id": "task", "computing_queue": "queue", "user": "user_name"}
 
     status = _states(tuple(WORDS["job"]))
@@ -79,9 +80,14 @@ class JobFilter(ListFilter):
         label="Kind", choices=[("", "any"), *((name, name) for name in KIND_NAMES)], coerce=JobKind.named
     )
     task = _task(field_name="task_id")
-    queue = _name("Queue", "computing_queue__name")
+    queue = _name("At queue", "computing_queue__name")
+    open_to = _name("Open to queue", "", method="of_open")
     user_name = _name("Owner", "user_name", method="of_owner")
     vo = _name("VO", "spec__vo")
+
+    def of_open(self, rows: QuerySet[Job], column: str, text: str) -> QuerySet[Job]:
+        """Jobs without a queue that may still go to one of these."""
+        return rows.filter(open_to(text, rows.db))
 
     def of_owner(self, rows: QuerySet[Job], column: str, text: str) -> QuerySet[Job]:
         """Jobs of the tasks of these users: far fewer rows to compare than those of the jobs themselves."""

@@ -19,6 +19,8 @@ QUEUES: Mapping[str, int] = {"ALPHA": 3, "BETA": 2, "GAMMA": 2, "DELTA": 1}
 """Computing queue -> pilots there."""
 MERGING, FAILING = 1, 2
 """Tasks by number: one merges its outputs; in one the first try of every file fails, as `sort` merges two files at least."""
+LATE: Mapping[int, Mapping[str, Any]] = {0: {"binding": "late_after", "bindingAfter": 1}, 3: {"binding": "late"}}
+"""Tasks whose jobs are open to several queues, at once or after a while. Their input is at every queue, as none is brought."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class InputFile:
     """One input on storage: size in bytes, adler32 as 8 hex digits."""
 
     lfn: str
-    storage: str
+    storages: tuple[str, ...]
     size: int
     checksum: str
 
@@ -90,13 +92,15 @@ def write_files(campaign: Campaign) -> Iterator[tuple[str, list[InputFile]]]:
         (campaign.storage / name).mkdir(parents=True)
     for task in range(campaign.tasks):
         count = campaign.files // campaign.tasks
-        yield dataset(task), [_write(campaign, f"{dataset(task)}.{i:06d}", dice.choice(names), dice) for i in range(count)]
+        places = [tuple(names) if task in LATE else (dice.choice(names),) for _ in range(count)]
+        yield dataset(task), [_write(campaign, f"{dataset(task)}.{i:06d}", at, dice) for i, at in enumerate(places)]
 
 
-def _write(campaign: Campaign, lfn: str, storage: str, dice: random.Random) -> InputFile:
+def _write(campaign: Campaign, lfn: str, storages: tuple[str, ...], dice: random.Random) -> InputFile:
     content = f"{lfn} {dice.randbytes(8).hex()}\n".encode()
-    (campaign.storage / storage / lfn).write_bytes(content)
-    return InputFile(lfn, storage, len(content), f"{zlib.adler32(content):08x}")
+    for storage in storages:
+        (campaign.storage / storage / lfn).write_bytes(content)
+    return InputFile(lfn, storages, len(content), f"{zlib.adler32(content):08x}")
 
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
@@ -130,7 +134,9 @@ def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:
     name = f"chaos{task}"
     options = "--batch-size=${ATTEMPTNR} " if task == FAILING else ""
     more = {"mergeOutput": True, "nFilesPerMergeJob": 10} if task == MERGING else {}
-    return more | {
+    return {
+        **more,
+        **LATE.get(task, {}),
         "taskName": name,
         "userName": "demo",
         "vo": VO,

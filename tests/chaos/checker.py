@@ -49,9 +49,11 @@ _DATASET_MOVES = """SELECT c.dataset_id, c.old, c.new, c.at FROM workqueues_data
     JOIN workqueues_dataset d ON d.id = c.dataset_id WHERE d.type {} ORDER BY c.dataset_id, c.epoch"""
 _DATASETS = "SELECT id, status, status_since FROM workqueues_dataset WHERE type {}"
 
+OPENING = "^no pilot of .* took it in time: open to any of [0-9]+ queues$"
+"""What the history of a job says where it stays in its state and loses its queue."""
 HISTORIES = {
     "job": (
-        "SELECT job_id, old, new, at FROM brokerage_jobchange ORDER BY job_id, id",
+        f"SELECT job_id, old, new, at FROM brokerage_jobchange WHERE old <> new OR why !~ '{OPENING}' ORDER BY job_id, id",
         "SELECT id, status, status_since FROM brokerage_job",
     ),
     "task": (

@@ -183,7 +183,7 @@ class Run:
         self.mark("clean")
 
     def _result(self, system: System, faults: Faults, sleepers: Sleepers) -> dict[str, Any]:
-        seen = self.seen or Progress(0, 0, 0, 0, 0, 0, 0, 0, 0)
+        seen = self.seen or Progress(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         checked = check(system.services.database_url, self.history.file)
         self.mark("checked")
         doubled = [v for v in checked["violations"] if v["what"].endswith(("used twice", "doubled"))]
@@ -202,6 +202,8 @@ class Run:
             "doubled": max([seen.doubled, *(v["n"] for v in doubled)]),
             "stuck": seen.open,
             "brought": seen.brought,
+            "placed": seen.placed,
+            "opened": seen.opened,
             **checked,
         }
 

@@ -62,4 +62,6 @@ def _register(name: str, files: list[InputFile]) -> None:
     rows = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f.lfn, fsize=f.size, checksum=f.checksum, n_events=1) for f in files
     )
-    Replica.objects.bulk_create(Replica(file=row, storage=f.storage) for row, f in zip(rows, files, strict=True))
+    Replica.objects.bulk_create(
+        Replica(file=row, storage=storage) for row, f in zip(rows, files, strict=True) for storage in f.storages
+    )

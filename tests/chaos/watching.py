@@ -18,7 +18,10 @@ SELECT (SELECT count(*) FROM workqueues_task), (SELECT count(*) FROM workqueues_
         GROUP BY file_id HAVING count(*) > 1) AS twice),
     (SELECT count(*) FROM brokerage_transfer WHERE ended_at IS NULL)
         + (SELECT count(*) FROM workqueues_replica WHERE state = 'deleting'),
-    (SELECT count(*) FROM brokerage_transfer WHERE status = 'done')
+    (SELECT count(*) FROM brokerage_transfer WHERE status = 'done'),
+    (SELECT count(DISTINCT c.job_id) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
+        WHERE j.computing_queue_id IS NOT NULL AND starts_with(c.why, 'made for any of ')),
+    (SELECT count(*) FROM brokerage_jobchange WHERE why ~ '^no pilot of .* open to any of ')
 """
 HELD = """
 SELECT j.id FROM brokerage_job j JOIN brokerage_pilot p ON p.id = j.lease_holder WHERE p.slot = %s ORDER BY j.id DESC LIMIT 1
@@ -34,7 +37,9 @@ SERVER_ENDS = "57P"
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Numbers of rows: in all, and of those that are in no final state."""
+    """Numbers of rows: in all, and of those that are in no final state. `placed`: jobs that were open from the start and have a
+    queue; `opened`: those of a queue that were opened to others.
+    """
 
     tasks: int
     open_tasks: int
@@ -45,6 +50,8 @@ class Progress:
     doubled: int
     travelling: int
     brought: int
+    placed: int
+    opened: int
 
     @property
     def open(self) -> int:

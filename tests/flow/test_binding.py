@@ -31,6 +31,7 @@ from brokerage.queries.invariants import look
 from brokerage.queries.jobs import open_to
 from brokerage.queries.share_use import share_use
 from brokerage.queries.task_status import task_status
+from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.explain.task_status_text import reasons
@@ -316,7 +317,9 @@ def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
     job = Job.objects.get()
     assert open_to(job.id) == ["ALPHA", "BETA"]
     client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
-    assert "open to 2 queues: ALPHA, BETA" in client.get(f"/jobs/{job.id}/").content.decode()
+    page = client.get(f"/jobs/{job.id}/").content.decode()
+    assert 'open to 2 queues: <a href="/queues/ALPHA/">ALPHA</a>, <a href="/queues/BETA/">BETA</a>' in page
+    assert "the storage of the queue that takes it" in page
     assert "when a pilot takes them" in client.get(f"/tasks/{task.id}/").content.decode()
     assert ">open<" in client.get(f"/jobs/?task={task.id}").content.decode()
     shown = person("bob", ("demo", "operator")).get(f"jobs/{job.id}/").json()
@@ -325,15 +328,6 @@ def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
     assert "1 job waits at any of 2 queues for a pilot to be free" in " ".join(
         reason.message for reason in reasons(task_status(task))
     )
-
-
-def test_open_jobs_have_time_limits_too() -> None:
-    grid("ALPHA", "BETA")
-    late()
-    Job.objects.update(status_since=Now() - timedelta(days=30))
-    run_agent("reap", looked=True)
-    assert set(Job.objects.values_list("status", "sub_status")) == {("closed", "toreassign")}
-    assert violations() == []
 
 
 def test_a_paused_task_holds_its_open_jobs_back() -> None:
@@ -355,4 +349,66 @@ def test_open_jobs_end_with_their_task() -> None:
     run_agents()
     assert state(task) == "aborted"
     assert Counter(Job.objects.values_list("status", flat=True)) == {"cancelled": 4}
+    assert violations() == []
+
+
+def test_the_operator_of_a_queue_sees_how_many_open_jobs_may_come(client: Client) -> None:
+    alpha, _, _ = grid("ALPHA", "BETA", "GAMMA")
+    late(includedSite=["ALPHA", "BETA"])
+    submitted(parameters("u", binding="late", includedSite=["BETA", "GAMMA"], nEvents=20))
+    submitted(parameters("v", includedSite=["ALPHA"], nEvents=10))
+    run_agents(names=MAKING)
+    bob = person("bob", ("demo", "operator"))
+
+    def shown(name: str) -> tuple[int, dict[str, int]]:
+        found = bob.get(f"queues/{name}/").json()
+        return found["open_jobs"], found["jobs"]
+
+    assert [shown(name) for name in ("ALPHA", "BETA", "GAMMA")] == [(4, {"activated": 1}), (6, {}), (2, {})]
+    ids = {row["id"] for row in bob.get("jobs/?open_to=GAM*").json()["results"]}
+    assert ids == set(Job.objects.filter(spec__job_name__startswith="u.").values_list("id", flat=True))
+    assert len(ids) == 2
+    assert len(bob.get("jobs/?open_to=BETA").json()["results"]) == 6
+    assert [row["computing_queue"] for row in bob.get("jobs/?queue=ALPHA").json()["results"]] == ["ALPHA"]
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    page = client.get("/queues/BETA/").content.decode()
+    assert '<a href="/jobs/?open_to=BETA">6</a>' in page
+    assert [row["jobs_open"] for row in client.get("/queues.json").json()["rows"]] == [4, 6, 2]
+    assert len(client.get("/jobs.json?open_to=ALPHA").json()["rows"]) == 4
+    take(alpha)
+    assert shown("BETA")[0] == 5
+    ComputingQueue.objects.filter(name="GAMMA").update(status="offline", status_since=Now() - timedelta(hours=2))
+    RequirementPlace.objects.filter(computing_queue__name="BETA").update(storage="GONE")
+    assert shown("BETA") == (0, {}), "none could go there"
+
+
+def test_a_job_that_ended_open_says_so(client: Client) -> None:
+    grid("ALPHA", "BETA")
+    late(nEvents=10)
+    ComputingQueue.objects.update(status="offline", status_since=Now() - timedelta(hours=2))
+    for _ in range(2):
+        run_agent("reap", looked=True)
+    closed = Job.objects.get()
+    client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
+    assert "it was open to several and ended before a pilot took it" in client.get(f"/jobs/{closed.id}/").content.decode()
+    assert [row["computing_queue"] for row in client.get("/jobs.json").json()["rows"]] == ["none"]
+
+
+def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage() -> None:
+    grid("ALPHA", "BETA", "GAMMA")
+    late()
+    assert try_take(grid("DELTA")[0]) is None
+    before = ComputingQueue.objects.get(name="ALPHA")
+    assert [row.storage for row in WAITING.of(before.id, fresh=True).rows] == ["ALPHA_DISK"]
+    storages = list(before.storages.values("storage_id", "access", "position"))
+    before.delete()
+    before.id = None
+    before.save(force_insert=True)
+    for row in storages:
+        before.storages.create(**row)
+    pilot(before)
+    submitted(parameters("u", binding="late", excludedSite=["DELTA"]))
+    run_agents(names=MAKING)
+    leased = take(before)
+    assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
     assert violations() == []

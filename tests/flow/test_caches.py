@@ -16,10 +16,11 @@ from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.clock import now
 from brokerage.agents import evict as evicting
 from brokerage.ledger.transfers.asking import ask
+from brokerage.ledger.transfers.cached_copies import keep_copies
 from brokerage.ledger.transfers.caches import claim_removals, give_back, mark_expired, note_removed
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove
-from brokerage.models import ComputingQueue, ReplicaChange, StorageEndpoint, Transfer
+from brokerage.models import ComputingQueue, Job, ReplicaChange, StorageEndpoint, Transfer
 from brokerage.pilot.storage_root import StorageRoot
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from brokerage.transfers import local
@@ -154,6 +155,23 @@ def test_a_copy_that_a_job_reads_is_kept_until_the_job_has_ended_and_then_for_it
     assert not Replica.objects.filter(kind="cache", keep_until__lt=now() + timedelta(days=6)).exists()
     assert run_jobs(ComputingQueue.objects.get(name="BETA")) == 1
     Replica.objects.filter(kind="cache").update(keep_until=F("keep_until") - timedelta(days=8))
+    evict()
+    assert there(roots) == []
+
+
+def test_a_copy_that_an_open_job_may_read_is_kept_until_it_reads_elsewhere(roots: Path) -> None:
+    submitted(reading("t", "dd", nFilesPerJob=4, binding="late"))
+    run_agents(names=("refine", "feed", "assign", "generate"))
+    assert Job.objects.get().computing_queue is None
+    expire()
+    keep_copies(WEEK_S)
+    assert not Replica.objects.filter(kind="cache", last_used__lt=now() - timedelta(hours=1)).exists(), "they count as used now"
+    expire()
+    evict()
+    assert len(there(roots)) == 4
+    assert run_jobs(ComputingQueue.objects.get(name="ALPHA")) == 1
+    run_agents()
+    expire()
     evict()
     assert there(roots) == []
 

@@ -103,7 +103,7 @@ def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma:
     work("second")
     assert waiting() == {"GAMMA": 8}, "no slot idles: pilots may come where jobs wait"
     pilot_id = pilot(alpha, "idle")
-    note_vain_ask(pilot_id, alpha.id, Resource("ALPHA", 1, 4000, 10000), 1.0)
+    note_vain_ask(pilot_id, alpha.id, Resource("ALPHA", 1, 4000, 10000), 600.0)
     run_agent("generate", looked=True)
     assert waiting() == {"GAMMA": 8}, "it just began to idle"
     IdleSlot.objects.filter(pilot=pilot_id).update(since=Now() - timedelta(seconds=11), vo="other")

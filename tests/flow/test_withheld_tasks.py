@@ -55,6 +55,23 @@ def test_it_waits_until_a_queue_with_its_input_is_free_and_says_so() -> None:
     assert Job.objects.filter(task_id=task.id).exists()
 
 
+def test_open_jobs_wait_at_each_of_their_queues_as_a_part() -> None:
+    alpha, _ = grid("ALPHA", "BETA")
+    submitted(parameters("other", nEvents=60, userName="bob", binding="late"))
+    run_agents(3, MAKING)
+    assert Job.objects.filter(computing_queue=None).count() == 6
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t", "in.data", ioIntensity=500, ioIntensityUnit="kBPerS"))
+    run_agents(1, ("refine", "feed", "assign"))
+    limit()
+    set_override("jobbroker", "NQUEUELIMITSITE", 3, who="ada", why="test")
+    assert status(task) == "ready", "half of six wait at each"
+    set_override("jobbroker", "NQUEUELIMITSITE", 2, who="ada", why="test")
+    assert status(task) == "throttled"
+    run_jobs(alpha)
+    assert status(task) == "ready"
+
+
 def test_it_waits_for_a_queue_that_takes_no_jobs_and_goes_on_where_its_priority_says_so() -> None:
     task, alpha = busy()
     run_jobs(alpha)

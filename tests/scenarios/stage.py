@@ -300,6 +300,51 @@ def bound_early_and_late(stage: Stage, n: int = 160) -> dict[str, Any]:
     return {binding: {what: round(value, 1) for what, value in line.items()} for binding, line in seen.items()}
 
 
+def all_bound_late(stage: Stage, n: int = 6) -> dict[str, Any]:
+    """Tasks of several sizes, all bound late by the key, or open after 2 s; meanwhile a queue stops and comes back, a task is
+    paused and resumed, one is killed: how long slots idled beside work, as a part of their time, and what is left open.
+    """
+    from broker_site.foundation.gdpconfig import set_override
+    from brokerage.models import ComputingQueue
+    from workqueues.ledger.commands import command
+
+    copies, stage.campaign.copies = stage.campaign.copies, len(stage.queues)
+    set_override("dispatch", "BINDING", "late", who="test", why="all late")
+    before, began = stage.idle(), time.monotonic()
+    with stage.pilots(8, 0.4):
+        after = {"binding": "late_after", "bindingAfter": 2}
+        tasks = [
+            stage.submit(
+                "open",
+                60,
+                taskPriority=500 + number % 2,
+                ramCount=1000 + 1500 * (number % 4 > 1),
+                **(after if number % 3 else {}),
+            )
+            for number in range(n)
+        ]
+        doomed = stage.submit("doomed", 60)
+        stage.until(lambda: sum(map(stage.finished, tasks)) > 2 * n, "jobs end")
+        ComputingQueue.objects.filter(name=stage.queues[0][0]).update(status="offline")
+        command(tasks[0], "pause", "test")
+        stage.kill(doomed)
+        time.sleep(5)
+        ComputingQueue.objects.filter(name=stage.queues[0][0]).update(status="online")
+        command(tasks[0], "resume", "test")
+        stage.until(lambda: stage.done(*tasks), "the tasks are done", PATIENCE_S + n * 60 * 0.4)
+        beside, seconds = stage.idle()[1] - before[1], time.monotonic() - began
+    set_override("dispatch", "BINDING", "early", who="test", why="as it was")
+    stage.campaign.copies = copies
+    jobs, of_tasks = "SELECT count(*) FROM brokerage_job WHERE", ", ".join(map(str, [*tasks, doomed]))
+    return {
+        "jobs": stage.number(f"{jobs} task_id IN ({of_tasks})"),
+        "left": stage.number(f"{jobs} task_id IN ({of_tasks}) AND ended_at IS NULL"),
+        "all_s": seconds,
+        "beside": beside / (8 * seconds),
+        "longest_wait_s": max(_waits(stage, task)["longest_wait_s"] for task in tasks),
+    }
+
+
 def _waits(stage: Stage, task: int) -> dict[str, float]:
     """How long the jobs of a task waited for a pilot, s."""
     waited = f"""SELECT percentile_disc({{}}) WITHIN GROUP (ORDER BY extract(epoch FROM c.at - s.created_at))
@@ -319,6 +364,7 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
         queue_offline,
         override_frees,
         bound_early_and_late,
+        all_bound_late,
         many_wait,
         many_queues,
     )

@@ -41,6 +41,7 @@ def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(serv
     assert (seen["many_wait"]["groups"], seen["many_wait"]["went_s"] < 2 * LOOK_AGAIN_S) == (1, True), seen
     early, late = seen["bound_early_and_late"]["early"], seen["bound_early_and_late"]["late"]
     assert (late["all_s"] < early["all_s"], late["idle_s"] < early["idle_s"]) == (True, True), seen
+    assert (seen["all_bound_late"]["left"], seen["all_bound_late"]["beside"] < 0.1) == (0, True), seen
     shares = seen["shares"]
     assert abs(shares["part_of_the_large_one"] - 0.7) < 0.1, seen
     assert (shares["busy"] > 0.6, shares["busy_alone"] > 0.6, shares["beside"] < 0.1) == (True, True, True), seen

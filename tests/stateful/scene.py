@@ -29,8 +29,10 @@ from brokerage.mover.bandwidth import Bandwidth
 from brokerage.mover.process import Mover
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
+from brokerage.rules.facts.job_kind import JobKind
 from tests.flow.steps import BAD, end, let_confirm, try_take
 from tests.moving import marked_grid, stored_files
+from workqueues.ledger.moves import Stale
 from workqueues.models import Replica, Task, TaskThrottle
 from workqueues.rules.jobs.file_names import copy_path
 
@@ -148,9 +150,17 @@ class Scene:
         readable = all(any(self._reads(s, i) for s in i["sources"]) for i in document["inputs"])
         homes = {str(o["storage"]).removesuffix("_DISK") for o in document["outputs"]}
         if not (well and readable) or homes & self.away:
-            return end(leased, BAD)
+            return self.report(leased, BAD)
         outputs = [self._write(output) for output in document["outputs"]]
-        return end(leased, Report("finished", outputs, metadata={} if document["metadata_file"] else None))
+        return self.report(leased, Report("finished", outputs, metadata={} if document["metadata_file"] else None))
+
+    def report(self, leased: Lease, report: Report) -> str:
+        """What is answered to a pilot: of a merge job, which ends with the jobs that it merges, that it is another's by now."""
+        try:
+            return end(leased, report)
+        except Stale:
+            assert Job.objects.get(id=leased.job_id).kind == JobKind.MERGE
+            return "stale"
 
     def _reads(self, source: dict[str, Any], wanted: dict[str, Any]) -> bool:
         path = Path(source["path"])

@@ -141,9 +141,11 @@ class DataOnTheMove(RuleBasedStateMachine):
         for _ in range(n):
             self.now.take(self.one(number))
 
-    @precondition(lambda self: self.scene and self.scene.leases)
     @rule(number=numbers, how=st.sampled_from(["well", "well", "well", "badly", "never"]))
     def a_pilot_ends(self, number: int, how: str) -> None:
+        """If one has a job: not a condition of the rule, as the same steps may give a pilot a job once and once not."""
+        if not self.now.leases:
+            return
         leased = self.now.leases[number % len(self.now.leases)]
         if how == "never":
             self.now.vanish(leased)

@@ -11,24 +11,25 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection
 from django.db.models import F
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import rule, run_state_machine_as_test
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel.machine import NotAllowed
-from brokerage.agents import assess, finish, generate, merge
+from brokerage.agents import assess, finish, generate, merge, reap
 from brokerage.agents import command as commanding
-from brokerage.models import Job
+from brokerage.ledger import job_openings, lease
+from brokerage.models import ComputingQueue, Job, JobOpening
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.facts.job_kind import JobKind
 from tests.builders import parameters, reading, submitted
 from tests.chaos.checker import RULES, read_rules
-from tests.flow.steps import end
 from tests.stateful.scene import killed_at
 from tests.stateful.test_data_on_the_move import THOROUGH, DataOnTheMove, numbers
 from workqueues.agents import feed, refine, wake
@@ -52,6 +53,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "tried once": {"maxAttempt": 1},
     "never given up": {"disableAutoFinish": True},
     "after a step": {"preproSpec": {"transPath": "choose.py"}},
+    "late": {"binding": "late", "instantiateTmplSite": True},
+    "open after a while": {"binding": "late_after", "bindingAfter": 600},
+    "late and merging": {"binding": "late", "mergeOutput": True},
+    "late, scouted": {"binding": "late", "nEvents": 60, "nScouts": 2, "skipScout": None},
 }
 TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("refine", refine, "define"),
@@ -68,6 +73,9 @@ TASK_STEPS: tuple[tuple[str, object, str], ...] = (
     ("command", commanding, "carry_out_retry"),
     ("command", commanding, "carry_out_finish"),
     ("wake", wake, "wake_task"),
+    ("reap", reap, "open_due"),
+    ("reap", job_openings, "tell_of_jobs"),
+    ("reap", reap, "rebroker_open"),
     ("finish", finish, "prepare_task"),
     ("finish", finish, "kill_children"),
     ("finish", finish, "end_task"),
@@ -130,10 +138,19 @@ class TaskLife(DataOnTheMove):
         more = {"parentTaskName": parent.task_name, "mergeOutput": merging or None}
         submitted(reading(f"t{self.now.n}", f"{parent.task_name}.{stream}", **more))
 
-    @rule(orders=st.lists(st.tuples(numbers, numbers, st.booleans(), st.sampled_from([False, False, False, True])), max_size=4))
+    @rule(
+        orders=st.lists(
+            st.tuples(numbers, numbers, st.booleans(), st.sampled_from([False, False, False, True])), min_size=1, max_size=4
+        )
+    )
     def commands_are_given(self, orders: list[tuple[int, int, bool, bool]]) -> None:
         for order in orders:
             self._command(*order)
+
+    @rule(number=numbers, choice=numbers, turned=st.booleans())
+    def one_command_is_given_and_carried_out(self, number: int, choice: int, turned: bool) -> None:
+        self._command(number, choice, turned, wild=False)
+        self.agents_run(1)
 
     def _command(self, number: int, choice: int, turned: bool, wild: bool) -> None:
         """One that the task takes, or, if wild, any."""
@@ -160,17 +177,30 @@ class TaskLife(DataOnTheMove):
                     self.now.settle(self.now.leases[-1], well=True)
         self.agents_run(1)
 
-    @precondition(lambda self: self.scene and self.scene.leases)
     @rule(number=numbers)
     def a_job_runs_out_of_memory(self, number: int) -> None:
-        leased = self.now.leases.pop(number % len(self.now.leases))
-        end(leased, OUT_OF_MEMORY)
+        if self.now.leases:
+            self.now.report(self.now.leases.pop(number % len(self.now.leases)), OUT_OF_MEMORY)
 
     @rule(step=st.sampled_from(TASK_STEPS), after=st.booleans())
     def an_agent_of_tasks_dies(self, step: tuple[str, object, str], after: bool) -> None:
         name, target, function = step
         with killed_at(target, function, after=after):
             run_agent(name, looked=True)
+
+    @rule(number=numbers, after=st.booleans())
+    def a_pilot_dies_as_it_gets_a_job(self, number: int, after: bool) -> None:
+        with killed_at(lease, "run_together", after=after):
+            self.now.take(self.one(number))
+
+    @rule(stopped=st.booleans())
+    def jobs_wait_for_long(self, stopped: bool) -> None:
+        """So that others may have them; or all queues stop, and what is open is brokered anew."""
+        JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
+        if stopped:
+            ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
+        run_agent("reap", looked=True)
+        ComputingQueue.objects.update(status="online")
 
     @rule()
     def days_go_by(self) -> None:
@@ -193,6 +223,7 @@ class TaskLife(DataOnTheMove):
 
     def look_in_the_end(self) -> None:
         """Once all is quiet."""
+        counted["jobs that were open"] += Job.objects.filter(task_queue__computing_queue=None, status="finished").count()
         kinds = Job.objects.filter(status="finished").values_list("kind", flat=True)
         counted.update(f"finished {JobKind(kind).label} jobs" for kind in kinds)
         counted["tasks"] += Task.objects.count()

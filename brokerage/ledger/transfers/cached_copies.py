@@ -8,6 +8,11 @@ from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 
 MANY_TIME = "(^|,)manytime(,|$)"
 
+MAY_RUN_AT = """(j.computing_queue_id = {queue} OR j.computing_queue_id IS NULL AND {queue} = ANY (ARRAY(
+            SELECT p.computing_queue_id FROM brokerage_taskqueue t
+                JOIN brokerage_requirementplace p ON p.requirement_set_id = t.requirement_set_id
+            WHERE t.id = j.task_queue_id AND t.computing_queue_id IS NULL)))"""
+"""SQL: the job j is at a queue, or is open to it (row X4)."""
 _USED = f"""
 WITH used AS (
     SELECT r.id, bool_or(d.attributes ~ %(many)s) AS many
@@ -16,7 +21,7 @@ WITH used AS (
         JOIN workqueues_cataloguedataset c ON {INPUT_IN_CATALOGUE}
         JOIN workqueues_cataloguefile t ON t.dataset_id = c.id AND t.lfn = f.lfn
         JOIN workqueues_replica r ON r.file_id = t.id AND r.kind = 'cache' AND r.state = 'available'
-        JOIN brokerage_queuestorage s ON s.storage_id = r.storage AND s.queue_id = j.computing_queue_id
+        JOIN brokerage_queuestorage s ON s.storage_id = r.storage AND {MAY_RUN_AT.format(queue="s.queue_id")}
     WHERE j.ended_at IS NULL AND EXISTS (SELECT FROM workqueues_replica WHERE kind = 'cache')
     GROUP BY 1
 ), locked AS (

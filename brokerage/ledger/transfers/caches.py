@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from django.db import connection, transaction
 
 from broker_site.foundation.agency.look import look_after_commit
+from brokerage.ledger.transfers.cached_copies import MAY_RUN_AT
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove
 from brokerage.rules.transfers.reasons import SEEN
@@ -51,10 +52,10 @@ OR EXISTS (
             WHERE file_id = u.id AND status = 'live' AND (NOT tracked OR event_range_id IS NOT NULL)
         ) AS i
         JOIN brokerage_job j ON j.id = i.job_id AND j.ended_at IS NULL
-        JOIN brokerage_queuestorage s ON s.queue_id = j.computing_queue_id AND s.storage_id = r.storage
+        JOIN brokerage_queuestorage s ON s.storage_id = r.storage AND {MAY_RUN_AT.format(queue="s.queue_id")}
     WHERE f.id = r.file_id AND {INPUT_IN_CATALOGUE})
 """
-"""SQL: a transfer brings the file from or to there, or a job that has not ended reads it at a queue with that storage."""
+"""SQL: a transfer brings the file from or to there, or a live job reads it, or may, at a queue with that storage."""
 _USE_PINNED = f"""
 UPDATE workqueues_replica r SET last_used = %(now)s,
     keep_until = CASE WHEN r.keep_until <= %(now)s THEN %(now)s + make_interval(secs => %(lifetime)s) ELSE r.keep_until END

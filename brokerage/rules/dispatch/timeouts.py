@@ -7,7 +7,7 @@ it ends sooner, and a job whose lease is renewed is still bound by the limits he
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,19 @@ def suspended(queue: QueueFacts, *, disable_reassign: bool = False) -> bool:
     a parameter of their task (`disable_reassign`).
     """
     return disable_reassign or queue.status == "paused" or "disableReassign" in switches_in(queue.catchall)
+
+
+def as_one(queues: Sequence[QueueFacts]) -> QueueFacts:
+    """The queues to which a job is open, as the limits see them (row X4): it may stay for as long as at any of them.
+
+    Those where no rule holds are left out while there are others: they serve the job. It waits at an inactive queue only where
+    all are inactive. Without any queue it has the limits of one of which nothing is known.
+    """
+    serving = [queue for queue in queues if not suspended(queue)]
+    if not serving:
+        return queues[0] if queues else QueueFacts()
+    idle_s = [queue.idle_s for queue in serving if queue.idle_s is not None]
+    return QueueFacts(idle_s=min(idle_s) if len(idle_s) == len(serving) else None)
 
 
 def limit_s(state: str, priority: int, queue: QueueFacts, config: Config, kind: JobKind = JobKind.NORMAL) -> float | None:

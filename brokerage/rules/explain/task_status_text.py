@@ -74,7 +74,7 @@ class QueueLoad:
     """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately.
 
     `delivering`: jobs whose outputs are on their way; `held`: those of the waiting that are held back, as their owner has enough
-    running.
+    running. `queues`: how many it stands for, where jobs are open to several; `status` is then online, or what keeps all of them.
     """
 
     queue: str
@@ -84,6 +84,7 @@ class QueueLoad:
     pilots: int
     delivering: int = 0
     held: int = 0
+    queues: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +301,8 @@ def _jobs(task: TaskStatus) -> list[Reason]:
         if not free:
             continue
         if load.status != "online":
-            lines.append(Reason("jobs", f"{jobs} at {load.queue}, which is {load.status}.", "bad"))
+            which = "which is" if load.queues == 1 else "which are all"
+            lines.append(Reason("jobs", f"{jobs} at {load.queue}, {which} {load.status}.", "bad"))
         elif not load.pilots and not load.leased:
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, where no pilot was seen in the last minutes.", "bad"))
         else:
