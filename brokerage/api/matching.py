@@ -141,7 +141,7 @@ class PilotMatch:
 
     def failed(self) -> None:
         """What was tried together with other asks failed: nobody got anything, and the site has its room back."""
-        self.turn.over(0)
+        self.turn.end(0)
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
@@ -170,7 +170,7 @@ class PilotMatch:
 
     def got(self, n: int) -> None:
         """The task queue asked last gave so many jobs: its unit has them, and its site the room back that they do not take."""
-        self.turn.over(n)
+        self.turn.end(n)
         if n and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
             WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
@@ -182,7 +182,7 @@ class PilotMatch:
     def _why(self) -> Nothing:
         """Why there was nothing, with the limits in words."""
         if self.turn.no_room:
-            return Nothing("limits", limits=self.turn.limits(())[0])
+            return Nothing("limits", limits=[self.turn.why_no_room()])
         why = WAITING.why(self.queue.id, self.resource, hits=self.turn.hits, closely=self.ask.request.explain)
         if why.reason == "taken" and self._tried is not None and (full := self._full(self._tried.requirement.cores)):
             return full

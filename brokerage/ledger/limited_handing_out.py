@@ -19,7 +19,7 @@ from brokerage.rules.dispatch.waiting_list import WaitingQueue
 class SiteTurn:
     """One ask at a site. `ces`: the computing elements that the pilot names: the limits of each hold; none: unknown.
 
-    Room is taken when the first task queue suits (`allowed`), and what no job came of goes back (`over`).
+    Room is taken when the first task queue suits (`allowed`), and what no job came of goes back (`end`).
     """
 
     def __init__(self, site: str, ces: Collection[str] = ()) -> None:
@@ -27,8 +27,9 @@ class SiteTurn:
         self.by_kind = LIMITS.has(site)
         """Whether there are limits on kinds of jobs: such an ask is carried out by itself."""
         self.held = LIMITS.at(site, self.ces) if self.by_kind else FREE
+        self.no_room = False
+        """Whether a job would have suited, and the site takes none."""
         self._taken: int | None = None
-        self._no_room = False
 
     @property
     def hits(self) -> Hits:
@@ -40,7 +41,7 @@ class SiteTurn:
         if self._taken is None:
             if (room := SITE_ROOM.take(self.site, 1 if self.by_kind else n)) is None:
                 return 1 if self.by_kind else n
-            self._taken, self._no_room = room, room == 0
+            self._taken, self.no_room = room, room == 0
         return self._taken
 
     def hand_out(self, ask: Ask, waiting: WaitingQueue) -> list[LeasedJob]:
@@ -57,22 +58,17 @@ class SiteTurn:
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs
 
-    def over(self, jobs: int) -> None:
-        """The ask got so many jobs."""
+    def end(self, jobs: int) -> None:
+        """The ask got so many jobs: the room that they do not take goes back."""
         if self._taken is not None and self._taken > jobs:
             SITE_ROOM.give_back(self.site, self._taken - jobs)
         self._taken = None
 
-    def limits(self, hits: Collection[str]) -> tuple[list[str], float]:
-        """In words what holds jobs back, of these values of attributes only, and for how many seconds at least."""
-        if self._no_room:
-            return [f"{self.site}: {SITE_ROOM.reason(self.site) or 'its room went to other pilots at this moment'}"], 0.0
-        named = {f"{name} {value}" for name, _, values in (hit.partition(" ") for hit in hits) for value in values.split(", ")}
-        waits = [wait_s for limited, wait_s in self.held.waits_s.items() if f"{limited.attribute} {limited.value}" in named]
-        told = [why for why in self.held.why if why.partition(":")[0].partition(" at ")[0] in named]
-        return told, min(waits, default=0.0)
+    def why_no_room(self) -> str:
+        """In words why the site takes no job."""
+        return f"{self.site}: {SITE_ROOM.reason(self.site) or 'its room went to other pilots at this moment'}"
 
-    @property
-    def no_room(self) -> bool:
-        """Whether a job would have suited, and the site takes none."""
-        return self._no_room
+    def limits(self, kinds: Collection[str]) -> tuple[list[str], float]:
+        """In words what holds jobs of these kinds back (`Limited.kind`), and for how many seconds at least."""
+        waits = [wait_s for limited, wait_s in self.held.waits_s.items() if limited.kind in kinds]
+        return [why for limited, why in self.held.why if limited.kind in kinds], min(waits, default=0.0)

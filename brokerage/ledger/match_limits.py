@@ -88,7 +88,7 @@ class Limits:
         return bool(self._rules_of(site))
 
     def at(self, site: str, ces: Collection[str] = ()) -> Held:
-        """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` in words.
+        """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` each in words.
 
         With what other processes did a moment ago; `note` is exact.
         """

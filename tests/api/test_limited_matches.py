@@ -129,6 +129,16 @@ def test_limits_by_share_and_label_hold_too(wire: Wire) -> None:  # noqa: F811
     assert nothing(wire)["limits"] == ["prod_source_label user: 2 jobs there, of at most 2"]
 
 
+def test_a_limit_is_told_whatever_its_value_looks_like(wire: Wire) -> None:  # noqa: F811
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"job_types": {"Merge at T1: fast": 1}, "owner": {"ada": 1}}}')
+    jobs(jobTypes=["Merge at T1: fast"])
+    assert got(wire, 2) == 1
+    assert nothing(wire)["limits"] == [
+        "job_types Merge at T1: fast: 1 jobs there, of at most 1",
+        "owner ada: 1 jobs there, of at most 1",
+    ]
+
+
 def test_a_limit_of_one_owner_leaves_the_jobs_of_others(wire: Wire) -> None:  # noqa: F811
     configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 1}}}')
     jobs(4)

@@ -89,7 +89,7 @@ def test_jobs_that_run_already_are_counted_before_the_first_match(queue: Computi
     assert match(limits, groups, pilot(queue), {**VO, **OWNER})
     assert not match(limits, groups, pilot(queue), {**VO, **OWNER})
     assert limits.at(SITE).values == {"owner": {"ada"}}
-    assert limits.at(SITE).why == ("owner ada: 4 jobs there, of at most 4",)
+    assert [why for _, why in limits.at(SITE).why] == ["owner ada: 4 jobs there, of at most 4"]
 
 
 def test_a_job_that_ends_makes_room_at_the_next_count(queue: ComputingQueue, limits: Limits) -> None:

@@ -37,7 +37,12 @@ class Limited(NamedTuple):
     ce: str = ""
 
     def __str__(self) -> str:
-        return f"{self.attribute} {self.value}" + (f" at {self.ce}" if self.ce else "")
+        return f"{self.kind} at {self.ce}" if self.ce else self.kind
+
+    @property
+    def kind(self) -> str:
+        """The kind of jobs, wherever they are."""
+        return f"{self.attribute} {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +65,7 @@ class SiteRules:
 
     def on(self, ces: Collection[str], values: Values) -> list[Limited]:
         """Those limits that a job with these values has to pass, matched at these CEs (none: unknown), each of them; sorted."""
-        wanted = {
-            Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", *ces}
-        }  # fmt: skip
+        wanted = {Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", *ces}}
         return sorted(wanted & self.limits())
 
     def limits(self) -> frozenset[Limited]:
@@ -94,11 +97,11 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What holds matches back now: values by attribute, seconds to wait where a delay holds one, and all of it in words."""
+    """What holds matches back now: values by attribute, seconds to wait where a delay holds one, and each limit in words."""
 
     values: Values
     waits_s: Mapping[Limited, float]
-    why: tuple[str, ...] = ()
+    why: tuple[tuple[Limited, str], ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.values)
@@ -121,23 +124,21 @@ def held(limits: Iterable[Limited], rules: SiteRules, gauges: Mapping[Limited, G
     """Which of these limits let nothing pass now; one of jobs that were not yet counted lets nothing pass."""
     values: dict[str, set[str]] = {}
     waits: dict[Limited, float] = {}
-    why = []
+    why: list[tuple[Limited, str]] = []
     for limited in limits:
         gauge, most, delay = gauges.get(limited, Gauge()), rules.running.get(limited), rules.delays.get(limited)
         if most is not None and (not gauge.counted or gauge.running + gauge.matched >= most):
             values.setdefault(limited.attribute, set()).add(limited.value)
             there = f"{gauge.running + gauge.matched} jobs there" if gauge.counted else "jobs there are being counted"
-            why.append(f"{limited}: {there}, of at most {most}")
+            why.append((limited, f"{limited}: {there}, of at most {most}"))
         if delay is not None and (rest_s := wait_s(gauge.free_at, now, delay)):
             values.setdefault(limited.attribute, set()).add(limited.value)
             waits[limited] = rest_s
-            why.append(f"{limited}: the next match in {math.ceil(rest_s * 10) / 10:g} s")
+            why.append((limited, f"{limited}: the next match in {math.ceil(rest_s * 10) / 10:g} s"))
     return Held({name: frozenset(some) for name, some in values.items()}, waits, tuple(why)) if values else FREE
 
 
-def matched(
-    limits: Iterable[Limited], rules: SiteRules, gauges: Mapping[Limited, Gauge], now: float
-) -> dict[Limited, Gauge]:  # fmt: skip
+def matched(limits: Iterable[Limited], rules: SiteRules, gauges: Mapping[Limited, Gauge], now: float) -> dict[Limited, Gauge]:
     """The gauges of these limits after one match that passed them."""
     after = {}
     for limited in limits:

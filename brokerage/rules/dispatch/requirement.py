@@ -8,6 +8,7 @@ resource is served (`brokerage.rules.dispatch.policies`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -21,8 +22,8 @@ class Requirement(NamedTuple):
     """What every job of a task queue needs.
 
     `queue`: the computing queue that it was brokered to; empty: open, to any of `queues`. Resources are those of the whole job,
-    0 = no demand: cores, MB, MB, s, CPU seconds (the limit of their class). An empty set sets no condition; `tags` are all
-    demanded, of the other sets one value is enough.
+    0 = no demand: cores, MB, MB, s, CPU seconds (their own, whatever their class). An empty set sets no condition; `tags` are
+    all demanded, of the other sets one value is enough.
     """
 
     queue: str = ""
@@ -182,7 +183,7 @@ def offered_for(conditions: Conditions) -> tuple[str, ...]:
 
 def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:
     """Whether the resource suits the requirement, and no value of it is at its limit (each limit holds by itself)."""
-    return all(condition(need, has) for condition in CONDITIONS.values()) and not at_limit(need, hits)
+    return all(condition(need, has) for condition in CONDITIONS.values()) and not at_limit(partial(values_of, need), hits)
 
 
 def without_amounts(resource: Resource) -> Resource:
@@ -201,14 +202,12 @@ def misfits(need: Requirement, has: Resource) -> list[Misfit]:
     return [_misfit(name, need, has) for name, condition in CONDITIONS.items() if not condition(need, has)]
 
 
-def at_limit(need: Requirement, hits: Hits) -> str:
-    """The attribute of the requirement, with a value, that is at its limit; empty: none. One that it does not have limits
-    nothing, and a set without values passes.
+def at_limit(values: Callable[[str], frozenset[str]], hits: Hits) -> tuple[str, ...]:
+    """The kinds of jobs that are at their limit, each an attribute with a value of it. `values`: those that jobs have of one.
+
+    An attribute that they do not have limits nothing, and a set without values passes.
     """
-    for attribute, values in hits.items():
-        if hit := sorted(values_of(need, attribute) & values):
-            return f"{attribute} {', '.join(hit)}"
-    return ""
+    return tuple(f"{attribute} {value}" for attribute, limited in hits.items() for value in sorted(values(attribute) & limited))
 
 
 def values_of(need: Requirement, attribute: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from brokerage.rules.dispatch.requirement import (
     Hits,
     Requirement,
     Resource,
+    at_limit,
     offered_for,
     values_of,
     without_amounts,
@@ -72,12 +73,9 @@ class WaitingQueue(NamedTuple):
             return frozenset([own]) if own else frozenset()
         return values_of(self.requirement, attribute)
 
-    def at_limit(self, hits: Hits) -> str:
-        """The attribute, with its values, that is at its limit; empty: none."""
-        for attribute, values in hits.items():
-            if hit := sorted(self.values(attribute) & values):
-                return f"{attribute} {', '.join(hit)}"
-        return ""
+    def at_limit(self, hits: Hits) -> tuple[str, ...]:
+        """The kinds of its jobs that are at their limit; empty: none."""
+        return at_limit(self.values, hits)
 
 
 Flags = NDArray[np.bool_]
@@ -297,7 +295,7 @@ class Fitting:
             if not self._waiting.is_drained(int(place)) and not (self._hits and row.at_limit(self._hits)):
                 yield row
 
-    def held(self) -> list[tuple[WaitingQueue, str]]:
-        """Those that suit and are at a limit, each with the limit."""
+    def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
+        """Those that suit and are at a limit, each with the kinds of jobs that are limited."""
         rows = (self._waiting.rows[int(place)] for place in self._places)
-        return [(row, hit) for row in rows if (hit := row.at_limit(self._hits))]
+        return [(row, kinds) for row in rows if (kinds := row.at_limit(self._hits))]

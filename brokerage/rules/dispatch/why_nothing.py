@@ -74,11 +74,16 @@ def may_know(need: Requirement, resource: Resource) -> bool:
     return CONDITIONS["vo"](need, resource) and CONDITIONS["owner"](need, resource)
 
 
-def why_nothing(waiting: WaitingList, resource: Resource, held: Sequence[tuple[WaitingQueue, str]], *, closely: bool) -> Nothing:
-    """Why an ask got nothing of a list. `held`: task queues that suit and are at a limit; `closely`: with the closest."""
+def why_nothing(
+    waiting: WaitingList, resource: Resource, held: Sequence[tuple[WaitingQueue, Sequence[str]]], *, closely: bool
+) -> Nothing:
+    """Why an ask got nothing of a list. `closely`: with the closest task queue.
+
+    `held`: task queues that suit, each with the kinds of its jobs that are at a limit.
+    """
     if held:
         first = held[0][0]
-        return Nothing("limits", first.id, limits=sorted({hit for _, hit in held}), vo=first.unit.vo)
+        return Nothing("limits", first.id, limits=sorted({kind for _, kinds in held for kind in kinds}), vo=first.unit.vo)
     rows = [row for row in waiting.rows if may_know(row.requirement, resource)]
     if not rows:
         return Nothing("no_job")

@@ -83,7 +83,7 @@ def test_a_delay_says_how_long_it_lasts() -> None:
     gauges = matched(both, rules, gauges, 100.0)
     found = held(rules.at(()), rules, gauges, 100.0)
     assert found.waits_s[Limited(VO, "cms")] == pytest.approx(0.5)
-    assert "vo cms: the next match in 0.5 s" in found.why
+    assert "vo cms: the next match in 0.5 s" in dict(found.why).values()
     assert values_held(rules, gauges, now=120.0) == {}
 
 
