@@ -66,15 +66,16 @@ class QueueAsksShown(serializers.Serializer[Any]):
 
 
 class PlaceAtQueue(serializers.Serializer[Any]):
-    """Where the job's task queue stands at one computing queue."""
+    """Where the job's task queue stands at one computing queue, among those of its VO."""
 
     queue = serializers.CharField()
     policy = serializers.CharField(help_text="dispatch policy; empty: it cannot be used now, nothing is handed out")
-    task_queues = serializers.IntegerField(help_text="with jobs at the queue")
+    task_queues = serializers.IntegerField(help_text="those of its VO with jobs at the queue")
     ahead = serializers.IntegerField(allow_null=True, help_text="task queues that are served before; null: chance decides")
     share = serializers.CharField(help_text="share or work queue of the job; empty: none")
-    share_place = serializers.IntegerField(help_text="turn of the share among those with jobs at the queue, from 1")
+    share_place = serializers.IntegerField(help_text="turn of the share among those of its VO with jobs at the queue, from 1")
     shares = serializers.IntegerField(help_text="how many those are")
+    other_vos = serializers.IntegerField(help_text="other VOs with jobs at the queue, with which its VO takes turns")
     fault = serializers.CharField(help_text="why there is no policy; empty: there is one")
 
 

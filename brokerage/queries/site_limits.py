@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import connection, connections
 
 from broker_site.foundation import gdpconfig
-from brokerage.rules.dispatch.site_limits import Advertisement, ExecutionSite, SiteState, room, why_no_room
+from brokerage.rules.dispatch.site_limits import Advertisement, SiteState, room, why_no_room
 
 _READ = """
 SELECT site_id, number, counted_at, arrived_at, extract(epoch FROM now() - counted_at)::float8, kind, stations, sent_by,
@@ -44,10 +44,6 @@ class AdvertisedSite:
     def why_no_room(self, max_age_s: float, later_s: float = 0.0) -> str:
         """Why it takes none, in words; empty: it takes some."""
         return why_no_room(self.state, self.age_s + later_s, max_age_s)
-
-    def as_choice(self, max_age_s: float) -> ExecutionSite:
-        """The site as the choice among sites sees it."""
-        return ExecutionSite(self.site, frozenset(self.stations), self.state, self.kind, self.age_s > max_age_s)
 
 
 def advertised_sites(sites: Collection[str] | None = None, alias: str = "default") -> dict[str, AdvertisedSite]:

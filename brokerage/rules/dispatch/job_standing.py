@@ -32,10 +32,11 @@ class WaitingTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the job's task queue stands at one computing queue. `fault`: why there is no `policy`, and nothing is handed out.
+    """Where the job's task queue stands at one computing queue, among those of its VO. `fault`: why there is no `policy`, and
+    nothing is handed out.
 
     `ahead`: task queues there that are served before, None where chance decides; `share_place` of `shares` that have jobs there,
-    from 1; `share`: empty for jobs of none.
+    from 1; `share`: empty for jobs of none. `other_vos` have jobs there too: VOs take turns, whatever stands before in each.
     """
 
     queue: str
@@ -45,6 +46,7 @@ class Place:
     share: str
     share_place: int
     shares: int
+    other_vos: int = 0
     fault: str = ""
 
 
@@ -104,14 +106,16 @@ class JobStanding:
 
 
 def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTurn], task_queue: int) -> Place | None:
-    """Where a task queue stands among those with jobs at a computing queue; None: it has no job there now."""
+    """Where a task queue stands among those of its VO with jobs at a computing queue; None: it has no job there now."""
     mine = next((turn for turn in turns if turn.task_queue == task_queue), None)
     if mine is None:
         return None
-    places = sorted({turn.place for turn in turns})
-    ahead = None if by_chance else sum(turn.turn < mine.turn for turn in turns)
+    of_vo = [turn for turn in turns if turn.unit.vo == mine.unit.vo]
+    places = sorted({turn.place for turn in of_vo})
+    ahead = None if by_chance else sum(turn.turn < mine.turn for turn in of_vo)
+    other_vos = len({turn.unit.vo for turn in turns}) - 1
     share = mine.unit.gshare or (f"work queue {mine.unit.work_queue_id}" if mine.unit.work_queue_id else "")
-    return Place(queue, policy, len(turns), ahead, share, places.index(mine.place) + 1, len(places))
+    return Place(queue, policy, len(of_vo), ahead, share, places.index(mine.place) + 1, len(places), other_vos)
 
 
 def passed_by(need: Requirement, task_queue: int, ask: Ask) -> PassedBy:

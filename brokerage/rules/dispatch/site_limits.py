@@ -8,7 +8,7 @@ limit is never "no limit". Forwarding nodes, which pass jobs on to another grid,
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from random import Random
 
 KINDS = ("native", "forwarding")
@@ -120,18 +120,16 @@ def why_no_room(state: SiteState, age_s: float, max_age_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSite:
-    """A site as the choice among sites sees it; `too_old`: its advertisement gives no room any more."""
+    """A site as the choice among sites sees it."""
 
     name: str
     stations: frozenset[str]
     state: SiteState
-    kind: str = field(default="native")
-    too_old: bool = False
 
 
 def suits(stations: frozenset[str], site: ExecutionSite) -> bool:
     """Whether both sides agree: the site advertises a station of the user's list (empty: any), and takes one more job."""
-    return (not stations or not stations.isdisjoint(site.stations)) and not site.too_old and accepts(site.state)
+    return (not stations or not stations.isdisjoint(site.stations)) and accepts(site.state)
 
 
 def candidates(stations: Iterable[str], sites: Iterable[ExecutionSite]) -> list[str]:

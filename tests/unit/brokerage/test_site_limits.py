@@ -133,15 +133,14 @@ def test_an_old_advertisement_gives_no_room_and_that_is_the_reason_told() -> Non
     )
 
 
-def site(name: str, *stations: str, current: int = 0, kind: str = "native", too_old: bool = False) -> ExecutionSite:
-    return ExecutionSite(name, frozenset(stations), advertised(ad(10, 5, current, 0)), kind, too_old)
+def site(name: str, *stations: str, current: int = 0) -> ExecutionSite:
+    return ExecutionSite(name, frozenset(stations), advertised(ad(10, 5, current, 0)))
 
 
 SITES = [
     site("X", "st1"),
-    site("Y", "st1", "st2", kind="forwarding"),
+    site("Y", "st1", "st2"),
     site("Full", "st1", current=10),
-    site("Old", "st1", too_old=True),
     site("Other", "st9"),
 ]
 
