@@ -241,7 +241,7 @@ def pilots(queue_id: int) -> list[tuple[str, int]]:
     from broker_site.foundation.access.authentication import principal_of_token
     from broker_site.foundation.access.credentials import issue_enrolment, issue_pilot_token
     from broker_site.foundation.gdpconfig import set_override
-    from brokerage.ledger.lease import register
+    from brokerage.ledger.pilots import register
     from brokerage.models import Pilot
 
     for key, value in (("LEASES_PER_SLOT", 0), ("MATCH_RATE", 1e6)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID, uuid4
 
-from brokerage.ledger.lease import register
+from brokerage.ledger.pilots import register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage, RetryRule, Site, StorageEndpoint
 from workqueues.ledger.submit import first_columns, submit
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica, Task, WorkQueue

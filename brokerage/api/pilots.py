@@ -22,7 +22,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api import pilot_operations
 from brokerage.api.matching import check_pace
 from brokerage.api.messages import BROKEN_RULES, json_answer, message
-from brokerage.ledger.lease import register
+from brokerage.ledger.pilots import register
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.pilots import local_storages, outcomes
 from brokerage.rules.dispatch.pilot_messages import PastLeases, Registration

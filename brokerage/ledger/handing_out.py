@@ -15,9 +15,7 @@ from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
 
 def hand_out(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
     """What each of these asks, of different pilots, gets: ready jobs, or those it got before and that are still only sent."""
-    in_order = sorted(
-        asks, key=lambda ask: ask.pilot
-    )  # two transactions with the same pilots never wait for each other in a ring
+    in_order = sorted(asks, key=lambda ask: ask.pilot)  # so that two with the same pilots never wait for each other in a ring
     try:
         rows = run_together([*leasing(in_order), jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
     except IntegrityError:

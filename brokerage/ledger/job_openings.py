@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from django.db import connection, transaction
 
 from brokerage.ledger.ready_jobs import tell_of_jobs
+from brokerage.ledger.task_queues import locked_task_queues
 from brokerage.states import JOB
 
 _NOTE = """
@@ -25,9 +26,8 @@ FOR UPDATE SKIP LOCKED
 _WAITING = f"""
 SELECT id FROM brokerage_job WHERE id = ANY (%s) AND ended_at IS NULL AND status IN ({JOB.ready_or_held.sql})
     AND computing_queue_id IS NOT NULL AND lease_holder IS NULL
-ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
 """
-_KEEP = "SELECT id FROM brokerage_taskqueue WHERE id = ANY (%s) ORDER BY id FOR KEY SHARE"
+_LOCK_WAITING = f"{_WAITING} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
 _OPEN = """
 WITH opened AS (
     UPDATE brokerage_job j SET task_queue_id = o.task_queue, computing_queue_id = NULL
@@ -45,10 +45,6 @@ SELECT id, status, status, epoch, %(who)s, 'no pilot of ' || name || ' took it i
 FROM opened
 """
 _FORGET = "DELETE FROM brokerage_jobopening WHERE job_id = ANY (%s)"
-_LOCKED = f"""
-SELECT id FROM brokerage_job WHERE id = ANY (%s) AND ended_at IS NULL AND status IN ({JOB.ready_or_held.sql})
-    AND computing_queue_id IS NOT NULL AND lease_holder IS NULL
-"""
 
 
 def note_openings(task_queues: Mapping[int, int], after_s: int) -> None:
@@ -68,13 +64,12 @@ def open_due(limit: int, who: str) -> int:
         due = dict(cursor.fetchall())
         if not due:
             return 0
-        cursor.execute(_WAITING, [list(due)])
-        mine = [id_ for (id_,) in cursor.fetchall()]
-        cursor.execute(_LOCKED, [[id_ for id_ in due if id_ not in set(mine)]])
+        cursor.execute(_LOCK_WAITING, [list(due)])
+        mine = {id_ for (id_,) in cursor.fetchall()}
+        cursor.execute(_WAITING, [list(due.keys() - mine)])
         locked = {id_ for (id_,) in cursor.fetchall()}
-        cursor.execute(_KEEP, [sorted({due[id_] for id_ in mine})])
-        there = {id_ for (id_,) in cursor.fetchall()}
-        queues = {id_: due[id_] for id_ in mine if due[id_] in there}
+        there = locked_task_queues({due[id_] for id_ in mine})
+        queues = {id_: due[id_] for id_ in sorted(mine) if due[id_] in there}
         cursor.execute(_OPEN, {"jobs": list(queues), "task_queues": list(queues.values()), "who": who})
         cursor.execute(_FORGET, [[id_ for id_ in due if id_ not in locked]])
         tell_of_jobs(Counter((None, queue) for queue in queues.values()))

@@ -1,6 +1,6 @@
-"""Pilots: registered; handing a job to one and keeping its lease, the hot path.
+"""Leases: jobs are handed to pilots that ask, the hot path. Keeping a lease: `heartbeats`.
 
-Each verb is one statement, so one transaction and one round trip.
+Each ask is one statement, those about open jobs together one more; all are made to run in one round trip.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.models import Pilot
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -215,20 +214,13 @@ def leasing_again(pilot: UUID, request: UUID) -> Call:
     return _AGAIN.with_values(str(pilot), str(request))
 
 
-def lease_again(pilot: UUID, request: UUID) -> Lease | None:
-    """The first job that this very ask got before, if its answer was lost and the job is still only sent."""
-    for row in leasing_again(pilot, request).run():
-        return Lease(*row)
-    return None
-
-
 def lease(
     task_queues: Iterable[int | Ask], pilot: UUID, request: UUID, lease_s: float, most: HeldAtMost = HeldAtMost()
 ) -> Lease | None:
     """Give the pilot the first ready job of the first of `task_queues` that has one, within what it may hold at `most`.
 
     Of open jobs the whole ask is given, with its place. None when none has, or when this very ask got a job before
-    (`lease_again`): one ask never gets two.
+    (`leasing_again`): one ask never gets two.
     """
     try:
         for one in task_queues:
@@ -246,7 +238,3 @@ def lease(
 def is_replaced(job_id: int, epoch: int, token: int) -> bool:
     """Whether the lease goes on under a newer token."""
     return bool(_REPLACED.run(job_id, epoch, token))
-
-
-def register(pilot: Pilot) -> None:
-    pilot.save(force_insert=True)

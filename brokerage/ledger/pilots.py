@@ -1,4 +1,4 @@
-"""When pilots were last seen: noted where they ask in vain, and from the leases of those at work.
+"""Pilots: registered, and when they were last seen: noted where they ask in vain, and from the leases of those at work.
 
 A pilot at work costs no write of its own: each verb of it notes the time on its job, and now and then the pilot's row follows.
 """
@@ -13,6 +13,7 @@ from django.db import connection
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Prepared
+from brokerage.models import Pilot
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.resource import stored
 
@@ -56,6 +57,11 @@ _END_IDLING = Prepared(
 
 _idle: set[UUID] = set()
 """Pilots of which this process has noted that they idle. Only for them a job costs a statement more."""
+
+
+def register(pilot: Pilot) -> None:
+    """A pilot has begun."""
+    pilot.save(force_insert=True)
 
 
 def note_vain_ask(pilot_id: UUID, queue_id: int, offer: Resource, again_s: float, *, leaves: bool = False) -> None:

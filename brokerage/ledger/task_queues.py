@@ -63,9 +63,13 @@ _USED = """
 UPDATE brokerage_taskqueue SET used_at = now() WHERE id IN (
     SELECT id FROM brokerage_taskqueue WHERE id = ANY (%s) AND used_at < now() - interval '30 s' FOR NO KEY UPDATE SKIP LOCKED)
 """
-
+_NEW_SET = """
+INSERT INTO brokerage_requirementset (digest) VALUES (%s) ON CONFLICT (digest) DO UPDATE SET used_at = now()
+RETURNING id, xmax = 0
+"""
 
 REMOVED = "a task queue was removed, as no job had waited there for long"
+"""Why a job cannot go there; the next try makes the task queue anew."""
 Places = Mapping[int, tuple[str, str]]
 """Where open jobs may go: id of a computing queue -> its name, and the storage endpoint for their outputs there."""
 NO_PLACES: Places = MappingProxyType({})
@@ -111,18 +115,18 @@ def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLA
         return int(set_id)
 
 
-_NEW_SET = """
-INSERT INTO brokerage_requirementset (digest) VALUES (%s) ON CONFLICT (digest) DO UPDATE SET used_at = now()
-RETURNING id, xmax = 0
-"""
+def locked_task_queues(ids: Collection[int]) -> set[int]:
+    """Those of these task queues that are there, locked until the commit, so that nobody removes them meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, [list(ids)])
+        return {id_ for (id_,) in cursor.fetchall()}
 
 
 def keep(ids: Collection[int]) -> None:
-    """Lock these task queues until the commit, so that nobody removes them meanwhile. Stale: one of them is gone."""
+    """Lock these task queues, to which jobs come now. Stale: one of them is gone."""
+    if len(locked_task_queues(ids)) < len(set(ids)):
+        raise Stale(REMOVED)
     with connection.cursor() as cursor:
-        cursor.execute(_KEEP, [list(ids)])
-        if cursor.rowcount < len(set(ids)):
-            raise Stale(REMOVED)
         cursor.execute(_USED, [list(ids)])
 
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from brokerage.queries.share_use import HS06
 from brokerage.queries.task_queue_facts import task_queue_facts
 from brokerage.rules.dispatch.group_shares import QueueJobs
 from brokerage.rules.dispatch.real_priority import real_priority
 from brokerage.rules.dispatch.task_queue_key import key_but_for_places
-from brokerage.rules.facts.snapshot import CORE_POWER
 from brokerage.states import JOB
 
 _QUEUES = """
@@ -24,8 +24,7 @@ SELECT task_queue_id, -ready_priority, count(*) FROM brokerage_job
 WHERE task_queue_id = ANY (%s) AND ready_priority IS NOT NULL GROUP BY 1, 2
 """
 _RUNNING = f"""
-SELECT t.vo, t.owner_group, t.owner,
-    sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
+SELECT t.vo, t.owner_group, t.owner, {HS06}
 FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
     JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE j.lease_holder IS NOT NULL AND j.status IN ({JOB.leased.sql}) AND t.vo = ANY (%s) GROUP BY 1, 2, 3
@@ -72,7 +71,7 @@ def waiting_by_group(vos: Collection[str]) -> Mapping[tuple[str, str], Mapping[i
 def running_by_owner(vos: Collection[str]) -> dict[OwnerKey, float]:
     """What the jobs of each owner hold now, in HS06."""
     with connection.cursor() as cursor:
-        cursor.execute(_RUNNING, [CORE_POWER, list(vos)])
+        cursor.execute(_RUNNING, [list(vos)])
         return {OwnerKey(*key): hs06 for *key, hs06 in cursor.fetchall()}
 
 

@@ -11,19 +11,17 @@ from brokerage.rules.facts.snapshot import CORE_POWER
 from brokerage.states import JOB
 from workqueues.rules.shares.usage import NOTHING, Use
 
+HS06 = f"sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE {CORE_POWER} END)::float8"
+"""What jobs j at computing queues q hold; a job without a queue yet counts as at one of which no power is known."""
 _USE = f"""
-SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), j.status = 'activated', count(*), sum(j.core_count)::bigint,
-    sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
+SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), j.status = 'activated', count(*), sum(j.core_count)::bigint, {HS06}
 FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
     LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE j.ended_at IS NULL AND j.status IN ({JOB.leased.sql}, 'activated')
 GROUP BY 1, 2, 3, 4
 """
-
-
 _RUNNING = f"""
-SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0),
-    sum(j.core_count * CASE WHEN q.corepower > 0 THEN q.corepower ELSE %s END)::float8
+SELECT t.vo, t.gshare, coalesce(t.work_queue_id, 0), {HS06}
 FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
     LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE j.lease_holder IS NOT NULL AND j.status IN ({JOB.leased.sql})
@@ -41,7 +39,7 @@ class ShareUse(NamedTuple):
 def running_now() -> dict[tuple[str, str, int], float]:
     """VO, share and work queue -> HS06 that its jobs run; one statement over jobs that a pilot has."""
     with connection.cursor() as cursor:
-        cursor.execute(_RUNNING, [CORE_POWER])
+        cursor.execute(_RUNNING)
         return {(vo, share, queue): hs06 for vo, share, queue, hs06 in cursor}
 
 
@@ -49,7 +47,7 @@ def share_use() -> ShareUse:
     """What all shares and work queues have; one statement."""
     totals = ShareUse(defaultdict(dict), defaultdict(dict))
     with connection.cursor() as cursor:
-        cursor.execute(_USE, [CORE_POWER])
+        cursor.execute(_USE)
         for vo, share, queue, queued, jobs, cores, hs06 in cursor:
             use = Use(0, hs06, 0, jobs, 0, cores) if queued else Use(hs06, 0, jobs, 0, cores, 0)
             totals.shares[vo][share] = totals.shares[vo].get(share, NOTHING) + use

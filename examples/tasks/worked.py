@@ -149,7 +149,7 @@ def run(*agents: str) -> None:
 
 def pilot(queue_name: str) -> UUID:
     """A pilot that the queue knows; its number."""
-    from brokerage.ledger.lease import register
+    from brokerage.ledger.pilots import register
     from brokerage.models import ComputingQueue, Pilot
 
     queue = ComputingQueue.objects.get(name=queue_name)

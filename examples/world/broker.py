@@ -47,7 +47,7 @@ def brokered() -> int:
 
 def prepare() -> None:
     """A pilot seen at every queue, and work queues that take every task."""
-    from brokerage.ledger.lease import register
+    from brokerage.ledger.pilots import register
     from brokerage.models import ComputingQueue, Pilot
     from workqueues.models import WorkQueue
 

@@ -12,8 +12,9 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.expiry import expire_leases
+from brokerage.ledger.handing_out import handed_out_before
 from brokerage.ledger.heartbeats import SignOfLife, beat
-from brokerage.ledger.lease import lease, lease_again
+from brokerage.ledger.lease import lease
 from brokerage.ledger.settle import settle_job
 from brokerage.models import Job, JobInput, JobResult
 from brokerage.queries.waiting import WAITING
@@ -198,6 +199,6 @@ def test_a_repeated_ask_gets_the_same_job_again() -> None:
     groups = [w.id for w in WAITING.of(queue.id, fresh=True).rows]
     first = lease(groups, holder, request, 60)
     assert first is not None
-    again = lease_again(holder, request)
-    assert again == first
-    assert lease_again(holder, uuid4()) is None
+    (again,) = handed_out_before(holder, request)
+    assert (again.document["id"], again.epoch) == (first.job_id, first.epoch)
+    assert handed_out_before(holder, uuid4()) == []

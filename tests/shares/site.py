@@ -21,8 +21,8 @@ from broker_site.foundation.agency.duties import AGENTS
 from broker_site.foundation.agency.run import run_agent
 from brokerage.api.matching import TRIES, policy_of
 from brokerage.ledger.heartbeats import SignOfLife, beat
-from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease, register
-from brokerage.ledger.pilots import end_idling, note_vain_ask
+from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
+from brokerage.ledger.pilots import end_idling, note_vain_ask, register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource

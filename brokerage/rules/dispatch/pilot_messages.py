@@ -14,6 +14,7 @@ from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
+from brokerage.rules.dispatch.requirement import NONE
 from brokerage.rules.dispatch.resource import named, processor_tags
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
 
@@ -62,7 +63,6 @@ Names = Annotated[
     BeforeValidator(_names, json_schema_input_type=OneName | Annotated[list[OneName], Field(max_length=MOST_ENTRIES)]),
 ]
 Yes = Annotated[bool, Strict()]
-NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,7 +66,7 @@ def named(values: Collection[str]) -> frozenset[str]:
 
 
 def demanded(values: Collection[str]) -> frozenset[str] | None:
-    """The same of an attribute that a resource has only where it names it: `any` sets no condition, none given is none."""
+    """Values of an attribute that a resource has only where it names it: `any` sets no condition, none given is none."""
     given = names(values)
     return None if is_any(given) else given
 
