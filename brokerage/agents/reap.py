@@ -1,5 +1,5 @@
 """Agent reap. Takes jobs whose lease ran out, that stayed too long in a state, or that wait where they cannot start, or where far
-more wait than run. Leaves them failed or closed, their files ready.
+more wait than run. Leaves them failed or closed, their files ready; jobs that were to wait at their queue for a time only, open.
 Next: generate. Pilots that hold the other jobs count as seen; files of transient datasets go when their time is over, entries of
 withdrawn outputs with their last copy, and now and then task queues without jobs, counts of asks, and expired credentials.
 """
@@ -72,7 +72,7 @@ TASK_QUEUES = Cleanup(lambda: _empty_s() / 5, lambda: remove_empty_task_queues(B
 
 @agent("reap")
 def reap(run: Run) -> int:
-    """End what is over: how many jobs. One that cannot be ended is left, with the reason on its task."""
+    """End what is over, open what has waited: how many jobs. One that cannot be ended is left, with the reason on its task."""
 
     def leave_queue(queue: ComputingQueue, error: Exception) -> None:
         run.leave(f"the time limits of queue {queue.name}", error)

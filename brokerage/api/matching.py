@@ -65,7 +65,7 @@ def match(request: HttpRequest) -> HttpResponse:
     principal: Principal = request.principal  # type: ignore[attr-defined]
     if (pilot_id := principal.subject) is None:
         raise Refused(403, "No pilot", "The token names no pilot.")
-    if not asked_again(request):
+    if not (again := asked_again(request)):
         check_pace(MATCHING, principal)
     ask, cores = message_of(request, read_ask), PILOT_CORES.of(pilot_id)
     queue = QUEUES.named(principal.queue)
@@ -74,14 +74,14 @@ def match(request: HttpRequest) -> HttpResponse:
     if cores is None or queue is None:
         return nothing_now(reason="queue" if queue is None else "")
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
-    match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
-    match.again = asked_again(request)
+    pilot_match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
+    pilot_match.again = again
     if not queue.hands_out:
         note = "no storage that it writes to is there" if queue.storage_down else f"its status is {queue.status}"
-        return match.in_vain(Nothing("queue", note=note), 0.0)
-    if match.turn.by_kind or (best := next(match.asks, None)) is None:
-        return match.tell([])
-    return jointly(request, Wish(ASKS, best, match.tell, match.failed))
+        return pilot_match.in_vain(Nothing("queue", note=note), 0.0)
+    if pilot_match.turn.by_kind or (best := next(pilot_match.asks, None)) is None:
+        return pilot_match.tell([])
+    return jointly(request, Wish(ASKS, best, pilot_match.tell, pilot_match.failed))
 
 
 class PilotMatch:
@@ -113,9 +113,15 @@ class PilotMatch:
                     continue  # open jobs are new work, which a queue that is drained or tested gets none of
                 self._tried = waiting
                 lease = lease_s(waiting.label, self.queue.workflow, watcher)
-                yield _ask(self, waiting, FIRST_JOB if any_job else window, lease, n)
+                yield self._ask(waiting, FIRST_JOB if any_job else window, lease, n)
                 if not window.size and not self.turn.held and self._full(max(waiting.requirement.cores, 1)) is None:
                     WAITING.drained(self.queue.id, waiting)
+
+    def _ask(self, waiting: WaitingQueue, window: JobWindow, lease: float, n: int) -> Ask:
+        """For up to `n` jobs of a task queue."""
+        first = (-waiting.priority, waiting.job_id) if not window.size else (-window.priority, 0)
+        place = (self.queue.id, waiting.storage) if waiting.is_open else (0, "")
+        return Ask(waiting.id, self.pilot_id, self.ask.request.request, lease, self.most, n, first, window.size, *place)
 
     def _asked(self) -> AskedQueue:
         return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
@@ -216,12 +222,6 @@ class PilotMatch:
             return with_unknown(nothing_now(reason=why.reason), self.ask.unknown)
         told: dict[str, Any] = {"job": None} if self.ask.request.n is None else {"jobs": []}
         return nothing_now(self._answer({**told, "nothing": why.document()}), why.reason)
-
-
-def _ask(match: PilotMatch, waiting: WaitingQueue, window: JobWindow, lease: float, n: int) -> Ask:
-    first = (-waiting.priority, waiting.job_id) if not window.size else (-window.priority, 0)
-    place = (match.queue.id, waiting.storage) if waiting.is_open else (0, "")
-    return Ask(waiting.id, match.pilot_id, match.ask.request.request, lease, match.most, n, first, window.size, *place)
 
 
 def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resource:
