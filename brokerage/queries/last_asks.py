@@ -15,7 +15,8 @@ from django.db import DEFAULT_DB_ALIAS
 from broker_site.foundation.kernel import clock
 from brokerage.models import AskHour, ComputingQueue, QueueAsk
 from brokerage.rules.dispatch.queue_asks import OUTCOMES, ask_visible, offer_text, told_has
-from brokerage.rules.dispatch.why_nothing import GOT_JOBS, sentence_of
+from brokerage.rules.dispatch.requirement import Misfit
+from brokerage.rules.dispatch.why_nothing import GOT_JOBS, Nothing, sentence_of
 
 MOST_ASKS = 100
 
@@ -52,6 +53,10 @@ class AskCount:
     day: int
     minutes: tuple[int, ...]
 
+    @property
+    def got(self) -> bool:
+        return self.outcome == GOT_JOBS
+
 
 @dataclass(frozen=True, slots=True)
 class AsksAtQueue:
@@ -76,32 +81,31 @@ def asks_at(queue: ComputingQueue, vos: Collection[str] | None = None, using: st
 def _shown(row: QueueAsk, vos: Collection[str] | None) -> AskShown:
     visible = ask_visible(row.vo, bool(row.jobs), vos)
     told: Mapping[str, Any] = row.told if visible else {}
+    lacks = [_lack(Misfit(**lack), whose=vos is None) for lack in told.get("lacks", ())]
     return AskShown(
         at=row.at,
         pilot_id=row.pilot_id,
         outcome=row.outcome,
         jobs=tuple(row.jobs) if visible else (),
         offer=offer_text(row.offer, whose=vos is None),
-        text=_text(told, whose=vos is None) or sentence_of(row.outcome),
+        text=_text(told, lacks) or sentence_of(row.outcome),
         task_queue=told.get("task_queue"),
-        lacks=tuple(_lack(lack, whose=vos is None) for lack in told.get("lacks", ())),
+        lacks=tuple(lack._asdict() for lack in lacks),
         limits=tuple(told.get("limits", ())),
         unknown=tuple(row.unknown),
         took_ms=row.took_ms,
     )
 
 
-def _lack(lack: Mapping[str, str], whose: bool) -> Mapping[str, str]:
-    return {**lack, "has": told_has(lack["attribute"], lack["has"], whose)}
+def _lack(lack: Misfit, whose: bool) -> Misfit:
+    return lack._replace(has=told_has(lack.attribute, lack.has, whose))
 
 
-def _text(told: Mapping[str, Any], whose: bool) -> str:
-    """The sentence, which repeats what the pilot has."""
-    text: str = told.get("text", "")
-    for lack in told.get("lacks", ()):
-        has = told_has(lack["attribute"], lack["has"], whose)
-        text = text.replace(f"{lack['needs']}, the pilot has {lack['has']}", f"{lack['needs']}, the pilot has {has}")
-    return text
+def _text(told: Mapping[str, Any], lacks: Sequence[Misfit]) -> str:
+    """The sentence: as it was told, and where it says what the pilot lacked, with what the reader may know of that."""
+    if lacks:
+        return Nothing(told["reason"], told["task_queue"] or 0, lacks).sentence
+    return str(told.get("text", ""))
 
 
 def _counts(queue_id: int, using: str) -> Sequence[AskCount]:

@@ -207,7 +207,11 @@ def at_limit(values: Callable[[str], frozenset[str]], hits: Hits) -> tuple[str, 
 
     An attribute that they do not have limits nothing, and a set without values passes.
     """
-    return tuple(f"{attribute} {value}" for attribute, limited in hits.items() for value in sorted(values(attribute) & limited))
+    kinds: tuple[str, ...] = ()
+    for attribute, limited in hits.items():
+        if hit := values(attribute) & limited:
+            kinds += tuple(f"{attribute} {value}" for value in sorted(hit))
+    return kinds
 
 
 def values_of(need: Requirement, attribute: str) -> frozenset[str]:
