@@ -104,7 +104,7 @@ class JobRequest(Offer):
 # Source: seed 002; facts on matching a3. Its documentation is read by users.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceAttributes:
-    """What an ask says of its resource beside the sizes.
+    """What an ask says of its resource beside the sizes. Whatever it says of its `site`, that of its queue counts.
 
     `owner`, `owner_group`: the only ones whose jobs it wants, within what its credential allows. `required_tags`, of `tags`:
     what a job must, `banned_*`: what it must not name.

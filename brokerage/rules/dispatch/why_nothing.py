@@ -28,7 +28,7 @@ def sentence_of(outcome: str) -> str:
 
 
 MOST_COMPARED = 500
-"""Task queues among which the closest is looked for, those with the highest priority of each share first."""
+"""Task queues among which the closest is looked for: share after share, in each those with the highest priority first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,8 @@ def why_nothing(
         return Nothing("taken")
     if not closely:
         return Nothing("no_fit")
-    ids = {row.requirement: row.id for row in reversed(rows[:MOST_COMPARED])}
+    ids: dict[Requirement, int] = {}
+    for row in rows[:MOST_COMPARED]:
+        ids.setdefault(row.requirement, row.id)
     found = closest(ids, resource)
     return Nothing("no_fit", ids[found[0]], found[1], vo=found[0].vo) if found else Nothing("no_fit")

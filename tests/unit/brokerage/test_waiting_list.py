@@ -208,3 +208,9 @@ def test_a_pilot_that_gets_nothing_is_told_what_the_closest_work_needs() -> None
     held = waiting.fitting(PILOT._replace(tags=frozenset(["GPU"])), {"tags": frozenset(["GPU"])}).held()
     limited = why_nothing(waiting, PILOT, held, closely=True)
     assert (limited.reason, limited.limits) == ("limits", ["tags GPU"])
+
+
+def test_of_work_that_is_equally_close_the_first_to_be_served_is_told() -> None:
+    gpu, fast = (NEED._replace(tags=frozenset([tag])) for tag in ("GPU", "Fast"))
+    waiting = WaitingList([WaitingQueue(1, fast, 500), WaitingQueue(2, gpu, 900), WaitingQueue(3, fast, 100)])
+    assert why_nothing(waiting, PILOT, [], closely=True).task_queue == 2
