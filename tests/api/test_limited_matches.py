@@ -134,8 +134,8 @@ def test_a_limit_is_told_whatever_its_value_looks_like(wire: Wire) -> None:  # n
     jobs(jobTypes=["Merge at T1: fast"])
     assert got(wire, 2) == 1
     assert nothing(wire)["limits"] == [
-        "job_types Merge at T1: fast: 1 jobs there, of at most 1",
-        "owner ada: 1 jobs there, of at most 1",
+        "job_types Merge at T1: fast: 1 job there, of at most 1",
+        "owner ada: 1 job there, of at most 1",
     ]
 
 

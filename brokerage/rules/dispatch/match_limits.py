@@ -129,7 +129,8 @@ def held(limits: Iterable[Limited], rules: SiteRules, gauges: Mapping[Limited, G
         gauge, most, delay = gauges.get(limited, Gauge()), rules.running.get(limited), rules.delays.get(limited)
         if most is not None and (not gauge.counted or gauge.running + gauge.matched >= most):
             values.setdefault(limited.attribute, set()).add(limited.value)
-            there = f"{gauge.running + gauge.matched} jobs there" if gauge.counted else "jobs there are being counted"
+            n = gauge.running + gauge.matched
+            there = f"{n} job{'' if n == 1 else 's'} there" if gauge.counted else "jobs there are being counted"
             why.append((limited, f"{limited}: {there}, of at most {most}"))
         if delay is not None and (rest_s := wait_s(gauge.free_at, now, delay)):
             values.setdefault(limited.attribute, set()).add(limited.value)
