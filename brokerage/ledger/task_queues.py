@@ -17,6 +17,7 @@ from brokerage.rules.dispatch.policies import Panda
 from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.task_queue_key import digest
 from brokerage.rules.dispatch.task_requirement import TaskRequirement
+from brokerage.rules.facts.cpu_classes import cpu_time_of
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
@@ -143,7 +144,7 @@ def _key(task: Task, requirement: TaskRequirement, queue_id: int | None, slot: S
         slot.ram_mb,
         slot.disk_mb,
         slot.walltime_s,
-        policy.cpu_class(slot.walltime_s * max(slot.core_count, 1)),
+        policy.cpu_class(cpu_time_of(slot.walltime_s, slot.core_count)),
         requirement.owner,
         requirement.owner_group,
         requirement.setup,

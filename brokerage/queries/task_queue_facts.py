@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from brokerage.rules.dispatch.requirement import Requirement, with_sets
 from brokerage.rules.dispatch.waiting_list import Unit
+from brokerage.rules.facts.cpu_classes import cpu_time_of
 
 _FACTS = """
 SELECT t.id, t.computing_queue_id, q.name, t.core_count, t.ram_mb, t.disk_mb, t.walltime_s, t.vo, t.cpu_time_s, t.owner,
@@ -76,7 +77,8 @@ def _of_row(
     for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
         sets["queues"].add(name)
         storages[int(id_)] = storage
-    needed = walltime * max(cores, 1) or cpu_time  # jobs wait together by classes, and are compared with pilots by their times
+    # Jobs wait together by classes, and are compared with pilots by their times.
+    needed = cpu_time_of(walltime, cores) or cpu_time
     plain = Requirement(queue or "", cores, ram, disk, walltime, vo, needed, owner, group, setup)
     requirement = with_sets(plain, sets)
     return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages, resource_type)

@@ -412,3 +412,17 @@ def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage
     leased = take(before)
     assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
     assert violations() == []
+
+
+@pytest.mark.parametrize("binding", ["late", "late_after"])
+def test_a_job_that_is_or_becomes_open_is_cut_for_the_smallest_of_its_queues(binding: str) -> None:
+    """Four files of 1 GB and half a GB for the output are less than the 5 GB of one queue; the other could run all eight."""
+    _, beta = grid("ALPHA", "BETA")
+    ComputingQueue.objects.filter(id=beta.id).update(maxwdir=5000)
+    catalogue_dataset("in.data", 8, size=10**9)
+    files = CatalogueFile.objects.filter(dataset__name="in.data")
+    Replica.objects.bulk_create(Replica(file=file, storage="BETA_DISK") for file in files)
+    submitted(reading("t", "in.data", nFilesPerJob=None, binding=binding))
+    run_agents(names=MAKING)
+    assert [job.inputs.count() for job in Job.objects.order_by("id")] == [4, 4]
+    assert places() == {"ALPHA", "BETA"}

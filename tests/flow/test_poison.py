@@ -11,12 +11,13 @@ from django.test import Client
 
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.expiry import expire_leases
 from brokerage.models import ComputingQueue, Job, JobChange, StorageEndpoint
 from brokerage.queries.task_status import task_status
 from brokerage.rules.explain.task_status_text import reasons
 from tests.api.people import person
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import run_agents, run_jobs, take
 from tests.locks import locked
 from workqueues.ledger.commands import command
@@ -232,3 +233,17 @@ def test_times_that_python_cannot_hold_hide_nothing_else(queue: ComputingQueue) 
     ada = person("ada", ("demo", "submitter"))
     for path in ("jobs/", f"jobs/{job.id}/"):
         assert ada.get(path).status_code == 200, path
+
+
+@pytest.mark.parametrize("policy", ["panda", "dirac"])
+def test_a_job_of_so_many_cores_and_days_that_no_number_of_the_database_holds_its_cpu_time(policy: str) -> None:
+    """4,096 cores for a week: it is handed out, and so is what waits beside it."""
+    set_override("dispatch", "DISPATCH_POLICY", policy, vo="demo", who="test", why="it is tried")
+    (wide,) = grid("WIDE")
+    ComputingQueue.objects.update(maxtime=0, maxrss=0, corecount=4096)
+    week = {"coreCount": 4096, "cpuTime": 1, "cpuTimeUnit": "HS06sPerEvent", "baseWalltime": 7 * 86_400}
+    large = submitted(parameters("large", nEvents=1, nEventsPerJob=1, **week))
+    small = submitted(parameters("small", nEvents=1, nEventsPerJob=1, coreCount=4096))
+    run_agents(1)
+    assert {Job.objects.get(task_id=task.id).status for task in (large, small)} == {"activated"}
+    assert {take(wide).job_id for _ in range(2)} == set(Job.objects.values_list("id", flat=True))

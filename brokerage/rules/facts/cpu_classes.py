@@ -6,6 +6,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from math import ceil
 
+from broker_site.foundation.outside_data import LARGEST
+
 DOCUMENT = (500, 5000, 50_000, 300_000)
 """The four classes of seed 002, by their upper limits."""
 
@@ -38,6 +40,11 @@ def _ladder() -> tuple[int, ...]:
 
 
 LADDER = _ladder()
+
+
+def cpu_time_of(walltime_s: int, cores: int) -> int:
+    """CPU time of a job of this walltime, s; thousands of cores for weeks have the most that a pilot can say it offers."""
+    return min(walltime_s * max(cores, 1), LARGEST)
 
 
 def on_ladder(time_s: float, longest_s: float = 0) -> int:

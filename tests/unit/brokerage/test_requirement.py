@@ -21,7 +21,7 @@ from brokerage.rules.dispatch.requirement import (
     values_of,
 )
 from brokerage.rules.dispatch.resource import Description, InvalidResource, described, listed
-from brokerage.rules.facts.cpu_classes import DOCUMENT, LADDER, classes, cpu_class, on_ladder
+from brokerage.rules.facts.cpu_classes import DOCUMENT, LADDER, classes, cpu_class, cpu_time_of, on_ladder
 
 CERN, IN2P3, TEST = "LCG.CERN.ch", "CLOUD.IN2P3.fr", "DIRAC.Test.org"
 MP, SP = "MultiProcessor", "SingleProcessor"
@@ -285,6 +285,10 @@ def test_a_step_of_the_ladder_holds_the_time_and_at_most_a_quarter_more() -> Non
     for time in (59, 60, 61, 3600, 86_399.5, 10**9):
         assert time <= on_ladder(time) <= max(60, time * 1.25 + 1)
     assert [on_ladder(100, longest) for longest in (0, 1000, 105, 90)] == [118, 118, 105, 100]
+
+
+def test_the_cpu_time_of_many_cores_for_long_is_one_that_a_pilot_can_offer() -> None:
+    assert [cpu_time_of(*job) for job in ((0, 8), (100, 8), (100, 0), (7 * 86_400, 4096))] == [0, 800, 100, 999_999_999]
 
 
 NAMES = [frozenset(names) for names in ("", "A", "B", "AB")]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from workqueues.rules.shares.catch_up import MOST_COUNTED, Lately
 from workqueues.rules.shares.serving import ServingOrder, UnitTree
-from workqueues.rules.shares.tree import Node, order
+from workqueues.rules.shares.tree import Node, order, targets
 from workqueues.rules.shares.usage import Use, of_tree
 
 TREE = (Node("A", 50, (Node("a1", 50), Node("a2", 50))), Node("B", 50))
@@ -77,3 +80,49 @@ def test_what_is_counted_anew_replaces_what_was_handed_out() -> None:
     assert serving.place("other", "", 7) == 0.0
     assert serving.matters
     assert not ServingOrder({}, {"vo": UnitTree((Node("7", 50),), {}, equal=True)}).matters
+
+
+SITE = (
+    Node("P", 60, (Node("M", 50, (Node("sim", 70), Node("gen", 30))), Node("R", 50, (Node("data", 80), Node("val", 20))))),
+    Node("A", 40, (Node("users", 75), Node("groups", 25))),
+)
+RUN_S = {"sim": 960.0, "gen": 20.0, "data": 480.0, "val": 40.0, "users": 12.0, "groups": 240.0}
+"""How long jobs of the leaves run, half as long or half as long again by chance."""
+
+
+def farthest(memory_s: float, slots: int = 100, end: float = 3600.0) -> float:
+    """How far the farthest leaf is from its target over the last two thirds, in parts of it.
+
+    What runs is counted every 2 s by who hands out jobs and every 10 s by the agent; each leaf has more work than it can run.
+    """
+    dice, now, ends = Random(7), 0.0, list[tuple[float, str]]()
+    runs, used, ahead = dict.fromkeys(RUN_S, 0.0), dict.fromkeys(RUN_S, 0.0), dict[str, float]()
+    serving, counts = ServingOrder({"vo": UnitTree(SITE, runs)}, {}), 0
+    while now < end:
+        for _ in range(slots - len(ends)):
+            leaf = min(RUN_S, key=lambda name: serving.place("vo", name, 0))
+            serving.handed_out("vo", leaf, 0, 1.0)
+            runs[leaf] += 1
+            heappush(ends, (now + RUN_S[leaf] * dice.uniform(0.5, 1.5), leaf))
+        then, ended = min(ends[0], ((counts + 1) * 2.0, ""))
+        for leaf, n in runs.items():
+            used[leaf] += n * max(0.0, then - max(now, end / 3))
+        now = then
+        if ended:
+            runs[ended] -= 1
+            heappop(ends)
+            continue
+        counts += 1
+        if counts % 5 == 0:
+            use = {leaf: Use(hs06_running=n, hs06_queued=1e4) for leaf, n in runs.items()}
+            ahead = {s.name: s.ahead for s in of_tree(SITE, use, Lately(ahead, 10.0, memory_s))}
+            serving = ServingOrder({"vo": UnitTree(SITE, runs, ahead={leaf: ahead[leaf] for leaf in runs})}, {})
+        serving.recount({("vo", leaf, 0): n for leaf, n in runs.items()})
+    aims = targets(SITE, sum(used.values()))
+    return max(abs(used[leaf] / aims[leaf] - 1) for leaf in used)
+
+
+def test_with_memory_shares_of_short_and_of_long_jobs_come_near_their_targets() -> None:
+    letter, remembered = farthest(0.0), farthest(300.0)
+    assert letter > 0.05
+    assert remembered < letter / 2
