@@ -101,7 +101,7 @@ def fill(server: Bench, first: int, last: int, per_task: int) -> None:
     from brokerage.rules.facts.job_kind import JobKind
 
     queue = ComputingQueue.objects.order_by("id")[0]
-    task_queue, _ = TaskQueue.objects.get_or_create(computing_queue=queue, vo="bench")
+    task_queue, _ = TaskQueue.objects.get_or_create(computing_queue=queue, vo="bench", owner="bench")
     # The guards of states hold for what the system does; these rows were never anything else.
     server.execute(*(f"ALTER TABLE {table} DISABLE TRIGGER USER" for table in GUARDED))
     values = {"per_task": per_task, "task_queue": task_queue.id, "scout": JobKind.SCOUT.value, "normal": JobKind.NORMAL.value}

@@ -47,8 +47,10 @@ def choosing(**more: Any) -> Task:
 
 
 def step(queue: ComputingQueue, values: dict[str, Any]) -> str:
-    """The job of the step ends, and says this."""
+    """The job of the step ends, and says this; jobs of other VOs may have had their turn before."""
     leased = take(queue)
+    while Job.objects.get(id=leased.job_id).kind != JobKind.PREPROCESS:
+        leased = take(queue)
     return end(leased, replace(good(leased.job_id), metadata=values))
 
 
