@@ -50,8 +50,8 @@ class SiteTurn:
             return hand_out([ask])[0]
         values = {name: some for name in ATTRIBUTES if (some := waiting.values(name))}
         with transaction.atomic():
-            held = LIMITS.note(self.site, values, ces=self.ces, pilot=ask.pilot)
-            jobs = [] if held else hand_out([ask])[0]
+            held, counting = LIMITS.noting(self.site, values, ces=self.ces, pilot=ask.pilot)
+            jobs = [] if held else hand_out([ask], counting)[0]
             if not any(job.is_new for job in jobs):
                 transaction.set_rollback(True)
         if held:

@@ -15,6 +15,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.queries.held_slots import held_slots
 from brokerage.queries.match_limits import site_rules
 from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, SiteRules, Values, held, matched
@@ -22,24 +23,35 @@ from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, Si
 FRESH_S = 0.25
 """How old what `at` knows of other processes may be."""
 
-_SEEN = """
-SELECT attribute, value, ce, running, matched, coalesce(extract(epoch FROM free_at), 0)::float8,
-    counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => %s), true),
-    extract(epoch FROM clock_timestamp())::float8
-FROM brokerage_matchgauge WHERE site_id = %s
-"""
-_LOCK = """
-SELECT id FROM brokerage_matchgauge
-WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
-ORDER BY id FOR NO KEY UPDATE
-"""
-_LOCK_AND_SEE = f"{_LOCK}; {_SEEN}"
+_SEEN = Prepared(
+    "seen_gauges",
+    "text, float8",
+    """
+    SELECT attribute, value, ce, running, matched, coalesce(extract(epoch FROM free_at), 0)::float8,
+        counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => $2), true),
+        extract(epoch FROM clock_timestamp())::float8
+    FROM brokerage_matchgauge WHERE site_id = $1
+    """,
+)
+_LOCK = Prepared(
+    "lock_gauges",
+    "text, text[], text[], text[]",
+    """
+    SELECT g.id FROM unnest($2, $3, $4) AS v(attribute, value, ce)
+        JOIN brokerage_matchgauge g ON g.site_id = $1 AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+    ORDER BY g.id FOR NO KEY UPDATE OF g
+    """,
+)
 _ONE_COUNTS = "SELECT pg_try_advisory_xact_lock(hashtext('running limits'), hashtext(%s))"
-_WRITE = """
-UPDATE brokerage_matchgauge g SET matched = v.matched, free_at = CASE WHEN v.free_at > 0 THEN to_timestamp(v.free_at) END
-FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[], %s::float8[]) AS v(attribute, value, ce, matched, free_at)
-WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
-"""
+_WRITE = Prepared(
+    "write_gauges",
+    "text, text[], text[], text[], int[], float8[]",
+    """
+    UPDATE brokerage_matchgauge g SET matched = v.matched, free_at = CASE WHEN v.free_at > 0 THEN to_timestamp(v.free_at) END
+    FROM unnest($2, $3, $4, $5, $6) AS v(attribute, value, ce, matched, free_at)
+    WHERE g.site_id = $1 AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+    """,
+)
 _COUNTED = """
 UPDATE brokerage_matchgauge g SET running = v.running, matched = 0, counted_at = clock_timestamp()
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, running)
@@ -53,10 +65,14 @@ _GONE = """
 DELETE FROM brokerage_matchgauge
 WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
 """
-_PILOT_CE = """
-INSERT INTO brokerage_pilotce (pilot_id, ces) VALUES (%s, %s)
-ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
-"""
+_PILOT_CE = Prepared(
+    "note_ces",
+    "uuid, text[]",
+    """
+    INSERT INTO brokerage_pilotce (pilot_id, ces) VALUES ($1, $2)
+    ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
+    """,
+)
 MOST_CES = 50
 """Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
@@ -100,30 +116,30 @@ class Limits:
             seen = self._read(site, rules)
         return held(rules.at(ces), rules, seen.gauges, seen.time_now())
 
-    def note(self, site: str, values: Values, *, ces: Collection[str] = (), pilot: UUID | None = None) -> Held:
-        """A job with these values is matched at the site: FREE, and it is counted; or what holds it back, and nothing is.
+    def noting(
+        self, site: str, values: Values, *, ces: Collection[str] = (), pilot: UUID | None = None
+    ) -> tuple[Held, list[Call]]:
+        """To match a job with these values at the site: FREE, and what counts it, to be run with its lease; or what forbids it.
 
-        To be called in the transaction of its lease, which ends soon: others that the same limit is about wait for it. Once in
+        To be called in the transaction of the lease, which ends soon: others that the same limit is about wait for it. Once in
         a transaction: two at once that note in two orders would wait for each other. `pilot`: who gets it, where CEs are named.
         """
         rules = self._rules_of(site)
         if not (limits := rules.on(ces, values)):
-            return FREE
-        with transaction.atomic(savepoint=False):
-            if site not in self._seen:
-                self._read(site, rules)
-            seen = self._locked(site, limits)
-            found = held(limits, rules, seen.gauges, seen.now)
-            after = {} if found else matched(limits, rules, seen.gauges, seen.now)
-            _write(site, after)
-            if after and ces and pilot is not None and (counted := rules.counted_ces()):
-                noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
-                with connection.cursor() as cursor:
-                    cursor.execute(_PILOT_CE, [str(pilot), sorted(noted)])
-            self._seen[site] = seen
-            if after:  # what is rolled back took nothing, and nobody is held back by it
-                transaction.on_commit(partial(self._noted, site, replace(seen, gauges={**seen.gauges, **after})))
-        return found
+            return FREE, []
+        if site not in self._seen:
+            self._read(site, rules)
+        seen = self._seen[site] = self._locked(site, limits)
+        if found := held(limits, rules, seen.gauges, seen.now):
+            return found, []
+        after = matched(limits, rules, seen.gauges, seen.now)
+        calls = [_writing(site, after)]
+        if ces and pilot is not None and (counted := rules.counted_ces()):
+            noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
+            calls.append(_PILOT_CE.with_values(str(pilot), sorted(noted)))
+        # What is rolled back took nothing, and nobody is held back by it.
+        transaction.on_commit(partial(self._noted, site, replace(seen, gauges={**seen.gauges, **after})))
+        return found, calls
 
     def _noted(self, site: str, seen: _Seen) -> None:
         self._seen[site] = seen
@@ -154,9 +170,8 @@ class Limits:
     def _locked(self, site: str, limits: Collection[Limited]) -> _Seen:
         """The gauges with these locked, made where they are missing, counted where they never were."""
         for _ in range(2):
-            with connection.cursor() as cursor:
-                cursor.execute(_LOCK_AND_SEE, [site, *_columns(limits), _period_s(), site])
-                seen = _seen(cursor.fetchall())
+            calls = [_LOCK.with_values(site, *_columns(limits)), _SEEN.with_values(site, _period_s())]
+            seen = _seen(run_together(calls))
             if seen.gauges.keys() >= set(limits):
                 return seen
             self._read(site, self._rules_of(site))
@@ -176,9 +191,7 @@ def _columns(limits: Iterable[Limited]) -> tuple[list[str], list[str], list[str]
 
 
 def _see(site: str) -> _Seen:
-    with connection.cursor() as cursor:
-        cursor.execute(_SEEN, [_period_s(), site])
-        return _seen(cursor.fetchall())
+    return _seen(_SEEN.run(site, _period_s()))
 
 
 def _seen(rows: list[tuple[str, str, str, int, int, float, bool, bool, float]]) -> _Seen:
@@ -186,13 +199,11 @@ def _seen(rows: list[tuple[str, str, str, int, int, float, bool, bool, float]]) 
     return _Seen(gauges, frozenset(Limited(*row[:3]) for row in rows if row[7]), rows[0][8] if rows else 0.0)
 
 
-def _write(site: str, gauges: Mapping[Limited, Gauge]) -> None:
-    if not gauges:
-        return
+def _writing(site: str, gauges: Mapping[Limited, Gauge]) -> Call:
     some = sorted(gauges)
-    with connection.cursor() as cursor:
-        numbers = [gauges[each].matched for each in some], [gauges[each].free_at for each in some]
-        cursor.execute(_WRITE, [*_columns(some), *numbers, site])
+    return _WRITE.with_values(
+        site, *_columns(some), [gauges[each].matched for each in some], [gauges[each].free_at for each in some]
+    )
 
 
 def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited]) -> None:
@@ -213,7 +224,7 @@ def _count(site: str, limits: Collection[Limited]) -> bool:
         cursor.execute(_ONE_COUNTS, [site])
         if not cursor.fetchone()[0]:
             return False
-        cursor.execute(_LOCK, [site, *_columns(limits)])
+        _LOCK.run(site, *_columns(limits))
         counts = held_slots(site, limits)
         cursor.execute(_COUNTED, [*_columns(limits), [counts[each] for each in sorted(limits)], site])
     return True

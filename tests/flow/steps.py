@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+from django.db import transaction
 from django.db.models import F
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.sql.prepared import run_together
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
+from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING, AskedQueue
+from brokerage.rules.dispatch.match_limits import Held, Values
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
@@ -98,6 +102,14 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
         WAITING.handed_out(tried[-1], CORE_POWER * tried[-1].requirement.cores)
         assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]
     return leased
+
+
+def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = (), holder: UUID | None = None) -> Held:
+    """A job with these values is matched at the site, and counted there: what holds it back, if anything."""
+    with transaction.atomic():
+        found, calls = limits.noting(site, values, ces=ces, pilot=holder)
+        run_together(calls)
+    return found
 
 
 def good(job_id: int) -> Report:

@@ -21,9 +21,9 @@ from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
 from brokerage.queries import held_slots as held_slots_module
 from brokerage.queries.held_slots import forget_tasks, held_slots
-from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE, Held, Limited
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
-from tests.flow.steps import BAD, run_agents
+from tests.flow.steps import BAD, noted, run_agents
 from tests.ledger.test_races import together
 from workqueues.models import Task, TaskParams
 
@@ -67,7 +67,7 @@ def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, fro
     if any(limits.at(SITE, ces).values.get(name, frozenset()) & some for name, some in values.items()):
         return False
     with transaction.atomic():
-        found = not limits.note(SITE, values, ces=ces, pilot=holder) and lease(groups, holder, uuid4(), 60.0) is not None
+        found = not noted(limits, SITE, values, ces=ces, holder=holder) and lease(groups, holder, uuid4(), 60.0) is not None
         if not found:
             transaction.set_rollback(True)
     return found
@@ -78,7 +78,7 @@ def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits:
     limits.at(SITE)
     with django_assert_num_queries(0):
         assert not limits.at(SITE)
-        assert not limits.note(SITE, VO)
+        assert limits.noting(SITE, VO) == (FREE, [])
 
 
 def test_jobs_that_run_already_are_counted_before_the_first_match(queue: ComputingQueue, limits: Limits) -> None:
@@ -116,7 +116,7 @@ def test_what_others_match_meanwhile_does_not_put_off_the_count(queue: Computing
     while "owner" in limits.at(SITE).values:
         assert time.monotonic() < due, "the jobs that ended are still counted"
         with transaction.atomic():
-            assert not limits.note(SITE, VO)
+            assert not noted(limits, SITE, VO)
             transaction.set_rollback(True)
         time.sleep(0.05)
 
@@ -155,27 +155,27 @@ def test_of_a_pilot_at_very_many_ces_those_that_count_are_noted(queue: Computing
 def test_delays_hold_for_all_processes_and_say_how_long(queue: ComputingQueue, limits: Limits) -> None:
     configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": {"interval": 0.5, "burst": 2}}}}')
     other = Limits()
-    assert not limits.note(SITE, VO)
-    assert not other.note(SITE, VO)
-    blocked = other.note(SITE, VO)
+    assert not noted(limits, SITE, VO)
+    assert not noted(other, SITE, VO)
+    blocked = noted(other, SITE, VO)
     assert blocked.values == VO
     (wait_s,) = blocked.waits_s.values()
     assert 0 < wait_s <= 0.5
     time.sleep(wait_s + 0.02)
     assert not limits.at(SITE)
-    assert not limits.note(SITE, VO)
+    assert not noted(limits, SITE, VO)
 
 
 def test_what_is_rolled_back_took_nothing(queue: ComputingQueue, limits: Limits) -> None:
     configure("MATCHING_DELAYS", '{"SITE_ALPHA": {"vo": {"demo": 60}}}')
     configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
     with transaction.atomic():
-        assert not limits.note(SITE, VO)
+        assert not noted(limits, SITE, VO)
         transaction.set_rollback(True)
     assert not limits.at(SITE), "this process knows it at once"
-    assert not limits.note(SITE, VO)
+    assert not noted(limits, SITE, VO)
     assert limits.at(SITE).values == VO
-    assert Limits().note(SITE, VO)
+    assert noted(Limits(), SITE, VO)
 
 
 def test_limits_that_are_configured_no_more_leave_no_rows(queue: ComputingQueue, limits: Limits) -> None:
@@ -294,6 +294,6 @@ def test_matches_of_different_values_at_once_never_wait_in_a_ring(queue: Computi
 
     def hammer(values: dict[str, frozenset[str]]) -> list[Held]:
         mine = Limits()
-        return [held for _ in range(40) if (held := mine.at(SITE) or mine.note(SITE, values))]
+        return [held for _ in range(40) if (held := mine.at(SITE) or noted(mine, SITE, values))]
 
     assert together(*(partial(hammer, values) for values in sets)) == [[]] * 4

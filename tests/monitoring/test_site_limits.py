@@ -15,6 +15,7 @@ from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
 from brokerage.rules.dispatch.site_limits import Advertisement
 from tests.builders import grid
+from tests.flow.steps import noted
 from tests.monitoring.answers import text
 
 
@@ -69,7 +70,7 @@ class LimitPages(TestCase):
         limits = Limits()
         limits.at("SITE_ALPHA")
         for vo in ("demo", "cms"):
-            assert not limits.note("SITE_ALPHA", {"vo": frozenset({vo})})
+            assert not noted(limits, "SITE_ALPHA", {"vo": frozenset({vo})})
         page = self.page()
         self.assertRegex(page, r"vo demo the site 1 1 ◷ held")
         self.assertRegex(page, r"vo cms the site 1 7 600 s ◷ held for (600|599)")

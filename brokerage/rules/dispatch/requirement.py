@@ -166,7 +166,8 @@ def _read_by(name: str) -> tuple[str, ...]:
 
 
 _PILOT_BANS = "_of_pilot"
-Conditions = tuple[Callable[[Requirement, Resource], bool], ...]
+Condition = Callable[[Requirement, Resource], bool]
+Conditions = tuple[Condition, ...]
 BY_ATTRIBUTES: Mapping[tuple[str, ...], Conditions] = {
     read: tuple(condition for name, condition in CONDITIONS.items() if _read_by(name) == read)
     for read in dict.fromkeys(_read_by(name) for name in CONDITIONS if name not in AMOUNTS)
@@ -175,10 +176,10 @@ BY_ATTRIBUTES: Mapping[tuple[str, ...], Conditions] = {
 _OFFERED_FOR = {"owner": ("owners", "owner_groups", "sharing_groups"), "banned_sites": ("sites",)}
 
 
-def offered_for(conditions: Conditions) -> tuple[str, ...]:
-    """The attributes of a resource that these conditions read: where they are equal, so are the verdicts."""
-    names = (name for name, condition in CONDITIONS.items() if condition in conditions)
-    return tuple(attribute for name in names for attribute in _OFFERED_FOR.get(name, (name.removesuffix(_PILOT_BANS),)))
+def offered_for(condition: Condition) -> tuple[str, ...]:
+    """The attributes of a resource that a condition reads: where they are equal, so are its verdicts."""
+    (name,) = (name for name, one in CONDITIONS.items() if one is condition)
+    return _OFFERED_FOR.get(name, (name.removesuffix(_PILOT_BANS),))
 
 
 def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:

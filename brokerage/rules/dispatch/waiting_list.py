@@ -19,6 +19,7 @@ from brokerage.rules.dispatch.requirement import (
     AMOUNTS,
     BY_ATTRIBUTES,
     NO_HITS,
+    Condition,
     Conditions,
     Hits,
     Requirement,
@@ -32,8 +33,10 @@ from brokerage.rules.dispatch.requirement import (
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
 MOST_KINDS = 200
 """Kinds of resources for which a list keeps which task queues suit them; amounts do not make a kind."""
-MOST_SAID = 1000
-"""What resources say of one part of a requirement that is kept."""
+MOST_SAID = 500
+"""So much of what resources say of the attributes of a condition is kept."""
+UNKNOWN = -1
+"""Stands for a verdict, 0 or 1, that nobody has asked for."""
 
 
 class Unit(NamedTuple):
@@ -87,8 +90,8 @@ Places = NDArray[np.intp]
 class Parts:
     """What task queues require, part by part: each combination of values once, whoever has it.
 
-    What a kind of resources makes of a combination is found once, however many task queues of however many computing queues
-    have it, and however many kinds differ from that one by something else.
+    What a condition makes of a combination and of what a resource says is found once, when it is first asked for, however many
+    task queues of however many computing queues have the combination, and however many kinds of resources say this.
     """
 
     def __init__(self) -> None:
@@ -108,46 +111,59 @@ class Parts:
         """Whether the kind suits those whose combinations have these numbers."""
         flags = np.ones(numbers.shape[1], dtype=np.bool_)
         for part, mine in zip(self._parts, numbers, strict=True):
-            flags &= part.verdicts(kind)[mine]
+            for condition in part.conditions:
+                flags &= condition.verdicts(kind, part.firsts, mine)
         return flags
 
 
 class _Part:
-    """Some attributes of the requirements, with the conditions that read no others."""
+    """Some attributes of the requirements, with the conditions that read no others; `firsts`: who first had each combination."""
 
     def __init__(self, attributes: Sequence[str], conditions: Conditions) -> None:
-        self._of, self._conditions = attrgetter(*attributes), conditions
-        self._said = attrgetter(*offered_for(conditions))
+        self._of, self.conditions = attrgetter(*attributes), [_KeptVerdicts(condition) for condition in conditions]
         self._numbers: dict[object, int] = {}
-        self._firsts: list[Requirement] = []
-        self._verdicts: dict[object, Flags] = {}
+        self.firsts: list[Requirement] = []
 
     def __len__(self) -> int:
-        return len(self._firsts)
+        return len(self.firsts)
 
     def number(self, need: Requirement) -> int:
         """The number of the combination that a requirement has; a new one is taken up."""
         values = self._of(need)
         if (number := self._numbers.get(values)) is None:
-            number = len(self._firsts)
-            self._firsts.append(need)
+            number = len(self.firsts)
+            self.firsts.append(need)
             self._numbers[values] = number
         return number
 
-    def verdicts(self, kind: Resource) -> Flags:
-        """Whether the kind suits each combination."""
-        said = self._said(kind)
-        flags = self._verdicts.get(said)
-        known = 0 if flags is None else len(flags)
-        if flags is None and len(self._verdicts) >= MOST_SAID:
-            self._verdicts.clear()
-        if flags is None or known < len(self._firsts):
-            new = self._firsts[known:]
-            later = np.fromiter(
-                (all(condition(need, kind) for condition in self._conditions) for need in new), np.bool_, len(new)
-            )
-            flags = self._verdicts[said] = later if flags is None else np.concatenate((flags, later))
-        return flags
+
+class _KeptVerdicts:
+    """What one condition makes of combinations, by what resources say of the attributes that it reads."""
+
+    def __init__(self, condition: Condition) -> None:
+        self._condition, self._said = condition, attrgetter(*offered_for(condition))
+        self._by_said: dict[object, NDArray[np.int8]] = {}
+
+    def verdicts(self, kind: Resource, firsts: Sequence[Requirement], numbers: NDArray[np.int32]) -> Flags:
+        """Whether it lets the kind have the combinations with these numbers."""
+        kept = self._kept(self._said(kind), len(firsts))
+        found = kept[numbers]
+        if (new := found == UNKNOWN).any():
+            for number in np.unique(numbers[new]).tolist():
+                kept[number] = self._condition(firsts[number], kind)
+            found = kept[numbers]
+        return found.view(np.bool_)
+
+    def _kept(self, said: object, length: int) -> NDArray[np.int8]:
+        kept = self._by_said.get(said)
+        if kept is None or len(kept) < length:
+            if kept is None and len(self._by_said) >= MOST_SAID:
+                self._by_said.pop(next(iter(self._by_said)), None)
+            longer = np.full(length + length // 2, UNKNOWN, np.int8)
+            if kept is not None:
+                longer[: len(kept)] = kept
+            kept = self._by_said[said] = longer
+        return kept
 
 
 class Verdicts:
