@@ -7,7 +7,7 @@ a process at most.
 from __future__ import annotations
 
 import time
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 from django.db import connection
 
-from brokerage.queries.share_use import running_now
+from brokerage.queries.serving_since import ServingSince
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
+from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
-from brokerage.rules.dispatch.waiting_list import Parts, Unit, Verdicts, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
-from workqueues.queries.serving_order import counted_at, serving_order
-from workqueues.rules.shares.serving import ServingOrder
 
 FRESH_S = 0.5
 """How old what is kept may be.
@@ -63,8 +62,6 @@ SELECT -class.priority, (SELECT count(*) FROM (
     SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) counted)
 FROM class WHERE class.priority IS NOT NULL
 """
-MOST_SINCE = 10_000
-"""Jobs handed out that are remembered until they are counted."""
 MOST_COUNTED = 5000
 """Jobs of each user priority that are counted in a task queue."""
 
@@ -88,42 +85,6 @@ class _KeptList:
     at: float
     waiting: WaitingList
     rows_by_id: Mapping[int, WaitingQueue]
-
-
-RECOUNT_S, RECOUNT_AT_MOST = 2.0, 100
-"""What runs is counted by this process too, so often at most, and for no more than such a part of the time: other processes hand
-out jobs as well, and nobody tells of those that end.
-"""
-
-
-class ServingSince:
-    """Where units stand as it was last counted, with what this process handed out since then."""
-
-    def __init__(self) -> None:
-        self.order = ServingOrder({}, {})
-        self._at = -1.0
-        self._recount_at = 0.0
-        self._since: deque[tuple[float, Unit, float]] = deque(maxlen=MOST_SINCE)
-
-    def read(self) -> None:
-        """Read it anew, if it was counted anew, and what runs, if it is time."""
-        at, age_s = counted_at()
-        if at != self._at:
-            self.order, self._at = serving_order(), at
-            counted = time.monotonic() - age_s
-            for when, unit, hs06 in self._since:
-                if when > counted:
-                    self.order.handed_out(*unit, hs06)
-        began = time.monotonic()
-        if began >= self._recount_at and self.order.matters:
-            self.order.recount(running_now())
-            ended = time.monotonic()
-            self._recount_at = ended + max(RECOUNT_S, RECOUNT_AT_MOST * (ended - began))
-
-    def handed_out(self, unit: Unit, hs06: float) -> None:
-        """A job of the unit went to a pilot."""
-        self._since.append((time.monotonic(), unit, hs06))
-        self.order.handed_out(*unit, hs06)
 
 
 @dataclass(slots=True)

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
+from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
 from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, described
-from brokerage.rules.dispatch.waiting_list import Parts, Unit, Verdicts, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
 
 PILOT = Resource("Q", cores=4, memory_mb=8000, disk_mb=10_000, walltime_s=3600, vo="atlas")
