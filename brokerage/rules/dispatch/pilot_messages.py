@@ -97,8 +97,8 @@ class JobRequest(Offer):
     cpu_time_s: Amount | None = None
     wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
-    last: bool = False
-    explain: bool = False
+    last: Yes = False
+    explain: Yes = False
 
 
 # Source: seed 002; facts on matching a3. Its documentation is read by users.
@@ -189,7 +189,7 @@ class Reports:
 
 def read_message(kind: type[T], body: Mapping[str, Any]) -> T:
     """A message as its kind declares it; null is as good as nothing. Raises OutsideDataError."""
-    return read(kind, _visible_fields(body))
+    return read(kind, _visible_fields(body, LINES if issubclass(kind, Report) else ""))
 
 
 def read_ask(body: Mapping[str, Any]) -> FullAsk:
@@ -197,7 +197,7 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
 
     Most asks tell sizes only: these are read as if there were nothing else.
     """
-    said = _visible_fields(body)
+    said = _visible_fields(body, "")
     if said.keys() <= _ASK:
         return FullAsk(read(JobRequest, said))
     faults: list[Problem] = []
@@ -212,7 +212,7 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
     if request is None or resource is None or faults:
         raise OutsideDataError(faults)
     unknown = (name for name in said if name not in _ASK and name not in _ATTRIBUTES)
-    return FullAsk(request, resource, tuple(_visible(name[:LONGEST_NAME]) for name in islice(unknown, MOST_UNKNOWN)))
+    return FullAsk(request, resource, tuple(_visible(name[:LONGEST_NAME], "") for name in islice(unknown, MOST_UNKNOWN)))
 
 
 def tags_of(request: JobRequest, resource: ResourceAttributes) -> frozenset[str]:
@@ -257,25 +257,29 @@ def read_report(body: Mapping[str, Any]) -> tuple[Report, list[str]]:
 
     Raises OutsideDataError where not even the status can be read.
     """
-    report, problems = read_leaving_out(Report, _visible_fields(body))
+    report, problems = read_leaving_out(Report, _visible_fields(body, LINES))
     return report, [f"{p.field}: {p.message}" if p.field else p.message for p in problems]
 
 
 _AS_THEY_ARE = frozenset({int, float, bool})
 
 
-def _visible_fields(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the body says: without null, and its texts without what would steer a terminal or turn a line around."""
+LINES = "\n\t"
+"""What texts of several lines may have beside what is printed. Names have none of it: each is told within one line."""
+
+
+def _visible_fields(body: Mapping[str, Any], kept: str) -> dict[str, Any]:
+    """What the body says: without null, and its texts without what would steer a terminal or turn a line around, but `kept`."""
     return {
-        name: value if type(value) in _AS_THEY_ARE or (type(value) is str and value.isprintable()) else _visible(value)
+        name: value if type(value) in _AS_THEY_ARE or (type(value) is str and value.isprintable()) else _visible(value, kept)
         for name, value in body.items()
         if value is not None
     }
 
 
-def _visible(value: Any) -> Any:
+def _visible(value: Any, kept: str) -> Any:
     if isinstance(value, str):
-        return value if value.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else " " for c in value)
+        return value if value.isprintable() else "".join(c if c.isprintable() or c in kept else " " for c in value)
     if isinstance(value, list):
-        return [_visible(each) for each in value]
-    return {_visible(name): _visible(each) for name, each in value.items()} if isinstance(value, dict) else value
+        return [_visible(each, kept) for each in value]
+    return {_visible(name, kept): _visible(each, kept) for name, each in value.items()} if isinstance(value, dict) else value

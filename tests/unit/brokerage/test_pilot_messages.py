@@ -92,7 +92,7 @@ def test_what_would_steer_a_terminal_or_turn_a_line_around_is_a_blank_in_every_t
     assert (report.error_code, report.error_message, report.log_end) == ("E ", plain, plain)
     assert (report.missing_inputs, report.metrics) == ([plain], {plain: plain})
     body = {"queue": "ALPHA", "host": evil, "slot": "s\x9b1"}
-    assert (read_message(Registration, body).host, read_message(Registration, body).slot) == (plain, "s 1")
+    assert (read_message(Registration, body).host, read_message(Registration, body).slot) == ("a [31m b   c", "s 1")
 
 
 def test_of_a_list_only_the_faulty_member_is_left_out_and_of_a_member_only_what_it_can_be_without() -> None:
@@ -269,3 +269,19 @@ def test_what_would_steer_a_terminal_is_a_blank_in_names_and_in_unknown_fields_t
     ask = read_ask(ASK | {"tags": ["a\x1b[31m"], "b\u202ec": 1})
     assert ask.resource.tags == {"a [31m"}
     assert ask.unknown == ("b c",)
+
+
+def test_no_name_in_an_ask_begins_a_line_of_its_own_where_asks_are_listed() -> None:
+    """Who reads the list in a terminal would take the second line for another ask."""
+    ask = read_ask(ASK | {"tags": ["GPU\n2026-01-01 pilot", "a\tb"], "setup": "x\ny", "more\nlines": 1})
+    assert ask.resource.tags == {"GPU 2026-01-01 pilot", "a b"}
+    assert ask.resource.setup == "x y"
+    assert ask.unknown == ("more lines",)
+
+
+@pytest.mark.parametrize("name", ["last", "explain", "whole_node"])
+@pytest.mark.parametrize("value", ["yes", "false", 1, 0])
+def test_true_or_false_is_neither_a_word_nor_a_number(name: str, value: object) -> None:
+    with pytest.raises(OutsideDataError) as refused:
+        read_ask(ASK | {name: value})
+    assert [(p.field, p.rule) for p in refused.value.problems] == [(name, "type")]
