@@ -42,10 +42,6 @@ class Joint(Generic[Matter, Result]):
             yield sorted(taken)
 
 
-def _nothing_reserved() -> None:
-    """What most wishes give back."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish(Generic[Matter, Result, Told]):
     """One matter, and what is told of its result; `tell` may raise Refused.
@@ -56,7 +52,7 @@ class Wish(Generic[Matter, Result, Told]):
     joint: Joint[Matter, Result]
     matter: Matter
     tell: Callable[[Result], Told]
-    fail: Callable[[], None] = _nothing_reserved
+    fail: Callable[[], None] | None = None
 
 
 def carry_out(wishes: Sequence[Wish[Any, Any, Told]]) -> Iterator[tuple[int, Told | Exception]]:
@@ -72,7 +68,8 @@ def carry_out(wishes: Sequence[Wish[Any, Any, Told]]) -> Iterator[tuple[int, Tol
                 results: Sequence[Any] = joint.do([wishes[place].matter for place in together])
             except Exception as fault:  # noqa: BLE001 - it belongs to all whose matters these were
                 for place in together:
-                    wishes[place].fail()
+                    if (fail := wishes[place].fail) is not None:
+                        fail()
                 yield from ((place, fault) for place in together)
                 continue
             for place, result in zip(together, results, strict=True):
