@@ -56,16 +56,17 @@ class WaitingTask(NamedTuple):
     held: str
 
 
-def idle_slots() -> list[SlotAsk]:
-    """All slots that idle now, at whatever queue, the longest idle first."""
+def idle_slots(least_s: float = 0.0) -> list[SlotAsk]:
+    """All slots that idle now, at whatever queue, and have done so for so long at least; the longest idle first."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT s.pilot_id, s.queue_id, q.name, s.core_count, s.memory_mb, s.disk_mb, s.walltime_s, s.vo,
                 s.resource::text, extract(epoch FROM now() - s.since)::float8
             FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
-            WHERE s.until > now() ORDER BY s.since, s.pilot_id
-            """
+            WHERE s.until > now() AND s.since <= clock_timestamp() - make_interval(secs => %s) ORDER BY s.since, s.pilot_id
+            """,
+            [least_s],
         )
         return [
             SlotAsk(pilot, queue, restored(Resource(*offer), json.loads(said)), idle_s)
@@ -102,14 +103,19 @@ FROM brokerage_taskqueue t WHERE t.id = ANY (%s)
 
 def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
     """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`."""
-    requirements = {row.id: row.requirement for queue in queues for row in WAITING.of(queue, fresh=True).rows}
+    rows = {row.id: row for queue in queues for row in WAITING.of(queue, fresh=True).rows}
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, [most, list(requirements)])
-        return [
-            Work(tuple(placed(requirements[id_], queues.values())), n, "jobs that fit wait here for the next ask of a pilot")
-            for id_, n in cursor.fetchall()
-            if n
-        ]
+        cursor.execute(_WAITING, [most, list(rows)])
+        counted = [(rows[id_], n) for id_, n in cursor.fetchall() if n]
+    return [
+        Work(
+            tuple(placed(row.requirement, queues.values())),
+            n,
+            "jobs that fit wait here for the next ask of a pilot",
+            share=None if row.is_open else row.unit.gshare,
+        )
+        for row, n in counted
+    ]
 
 
 _TASKS = f"""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil
 from types import MappingProxyType
@@ -32,7 +32,7 @@ class QueueLoad:
 
     `slots` None: nothing is known of them, no pilot asked lately and nobody declared any. `waiting`: for a pilot, by share;
     `moving`: for their input; `held`: by a pilot; `jobs`: in any state that is not final; `starts`: in the last two rounds, by
-    share.
+    share; `aside`: what waits beside `waiting` and is not to count.
     """
 
     slots: int | None = None
@@ -41,6 +41,7 @@ class QueueLoad:
     held: int = 0
     jobs: int = 0
     starts: Mapping[str, int] = field(default_factory=dict)
+    aside: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, limit: int, *, local: bool = True) -> int:
         """Jobs that it may still get; `limit`: NQUEUELIMITSITE, for a queue to which pilots only come when jobs wait.
@@ -65,6 +66,11 @@ class QueueLoad:
     def idle(self) -> int:
         """Slots that no job waits for: they are for whoever comes first."""
         return (self.slots or 0) - self.held - sum(self.waiting.values())
+
+    def fitting(self, most: Mapping[str, int]) -> QueueLoad:
+        """The load where only so many of the jobs that wait count, by share."""
+        counted = {share: min(n, most.get(share, 0)) for share, n in self.waiting.items()}
+        return replace(self, waiting=counted, aside={share: n - counted[share] for share, n in self.waiting.items()})
 
     def _most(self, limit: int) -> int:
         return limit if self.slots is None else max(self.slots, PER_START * sum(self.starts.values()))

@@ -199,3 +199,14 @@ def test_a_queue_is_untouched_while_no_job_is_there_in_any_state() -> None:
     assert [grants.untouched(name) for name in "QR"] == [False, True]
     grants.add("MC", {"R": 1})
     assert not grants.untouched("R")
+
+
+def test_jobs_left_aside_take_no_room_for_a_while() -> None:
+    grants = JobGrants({"Q": QueueLoad(slots=10, waiting={"MC": 9, "DATA": 3}, jobs=12)})
+    assert (grants.room("Q", 5, "MC"), grants.any_idle()) == (-2, False)
+    with grants.leaving_aside({"Q": {"MC": 2}}):
+        assert (grants.room("Q", 5, "MC"), grants.any_idle()) == (8, True)
+        assert (grants.aside("Q", "MC"), grants.aside("Q", None), grants.aside("R", None)) == (7, 10, 0)
+        grants.add("MC", {"Q": 3})
+        assert grants.room("Q", 5, "MC") == 5
+    assert (grants.room("Q", 5, "MC"), grants.aside("Q", "MC")) == (-5, 0), "what was given since counts in any case"
