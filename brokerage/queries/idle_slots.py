@@ -56,17 +56,16 @@ class WaitingTask(NamedTuple):
     held: str
 
 
-def idle_slots(least_s: float = 0.0) -> list[SlotAsk]:
-    """All slots that idle now, at whatever queue, and have done so for so long at least; the longest idle first."""
+def idle_slots() -> list[SlotAsk]:
+    """All slots that idle now, at whatever queue; the longest idle first."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
             SELECT s.pilot_id, s.queue_id, q.name, s.core_count, s.memory_mb, s.disk_mb, s.walltime_s, s.vo,
                 s.resource::text, extract(epoch FROM now() - s.since)::float8
             FROM brokerage_idleslot s JOIN brokerage_computingqueue q ON q.id = s.queue_id
-            WHERE s.until > now() AND s.since <= clock_timestamp() - make_interval(secs => %s) ORDER BY s.since, s.pilot_id
-            """,
-            [least_s],
+            WHERE s.until > now() ORDER BY s.since, s.pilot_id
+            """
         )
         return [
             SlotAsk(pilot, queue, restored(Resource(*offer), json.loads(said)), idle_s)
@@ -112,7 +111,7 @@ def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
             tuple(placed(row.requirement, queues.values())),
             n,
             "jobs that fit wait here for the next ask of a pilot",
-            share=None if row.is_open else row.unit.gshare,
+            task_queue_id=0 if row.is_open else row.id,
         )
         for row, n in counted
     ]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.functions import Now
 
-from brokerage.models import ComputingQueue, Job
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.models import ComputingQueue, IdleSlot, Job, MisfitQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.flow.test_idle_slots import ask_in_vain
@@ -14,7 +17,7 @@ from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db
 
-MAKING = ("refine", "feed", "assign", "generate")
+MAKING = ("refine", "feed", "assign", "slots", "generate")
 
 
 def made(task: Task, rounds: int = 6) -> int:
@@ -68,3 +71,20 @@ def test_a_slot_that_has_asked_only_a_moment_may_not_have_seen_the_jobs_that_wai
     n = made(of_many_jobs("misfits", tags=["GPU"]))
     assert n > 0
     assert made(of_many_jobs("plain")) == 0
+
+
+def test_misfits_of_its_own_share_keep_a_task_neither_from_the_criteria_nor_from_the_throttler() -> None:
+    """There are as many as the criteria and the throttler let wait where hardly anything runs."""
+    full_of_misfits(tags=["GPU"])
+    set_override("jobbroker", "NQUEUELIMITSITE", 3, who="test", why="no more than slots")
+    plain = of_many_jobs("plain")
+    assert made(plain) == 3
+    assert Task.objects.get(id=plain.id).status == "running"
+
+
+def test_what_was_found_is_forgotten_once_the_slots_idle_no_longer() -> None:
+    full_of_misfits(tags=["GPU"])
+    IdleSlot.objects.all().delete()
+    MisfitQueue.objects.update(seen_at=Now() - timedelta(seconds=61))
+    assert made(of_many_jobs("plain")) == 0
+    assert not MisfitQueue.objects.exists()

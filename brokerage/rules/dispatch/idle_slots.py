@@ -7,8 +7,8 @@ task has files due that passes its queue on present facts and whose unit may get
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from brokerage.rules.dispatch.requirement import Requirement, Resource, fits
@@ -20,8 +20,8 @@ LONG_S = 10.0
 class Work(NamedTuple):
     """Work for at most `n` slots, with what a job of it requires at each queue where it may run.
 
-    `why`: what it waits for; `held`: that is a share, the throttler or a cap. `task_id`: 0 for jobs of several tasks. `share`: of
-    jobs that are bound to their one queue; None: of others.
+    `why`: what it waits for; `held`: that is a share, the throttler or a cap. `task_id`: 0 for jobs of several tasks.
+    `task_queue_id` of jobs that are bound to their one queue, else 0.
     """
 
     requirements: tuple[Requirement, ...]
@@ -29,37 +29,25 @@ class Work(NamedTuple):
     why: str
     held: bool = False
     task_id: int = 0
-    share: str | None = None
+    task_queue_id: int = 0
 
 
-class Unserved(NamedTuple):
-    """Slots that idle at one queue and that no job there fits, and of the jobs bound to it those that fit one that idles.
-
-    `waiting`: by share, of each task queue at most as many as slots idle.
-    """
-
-    slots: Sequence[Resource]
-    waiting: Mapping[str, int]
-
-
-def unserved(slots: Sequence[Resource], jobs: Sequence[Work]) -> Mapping[str, Unserved]:
-    """Queue -> its slots that idle though jobs wait there, as none of these fits them. `jobs`: all that wait at these queues."""
-    alone: dict[str, list[Resource]] = defaultdict(list)
-    for slot, work in zip(slots, work_beside(slots, jobs), strict=True):
-        if work is None:
-            alone[slot.queue].append(slot)
-    waiting: dict[str, Counter[str]] = defaultdict(Counter)
+def misfits(slots: Sequence[Resource], jobs: Sequence[Work], queues: Container[str]) -> Mapping[str, list[int]]:
+    """Queue, of these -> the task queues bound to it whose jobs fit none of its idle slots. `slots`, `jobs`: all there."""
+    found: dict[str, list[int]] = defaultdict(list)
     for one in jobs:
-        if one.share is not None and any(fits(need, slot) for need in one.requirements for slot in slots):
-            waiting[one.requirements[0].queue][one.share] += one.n
-    return {queue: Unserved(idle, waiting.get(queue, {})) for queue, idle in alone.items()}
+        (need, *others) = one.requirements
+        if one.task_queue_id and not others and need.queue in queues and not any(fits(need, slot) for slot in slots):
+            found[need.queue].append(one.task_queue_id)
+    return found
 
 
-def served_by(needs: Iterable[Requirement], idle: Mapping[str, Unserved]) -> frozenset[str]:
-    """Queues where a slot idles that a job of these requirements, one for each queue, may do."""
-    return frozenset(
-        need.queue for need in needs if need.queue in idle and any(fits(need, slot) for slot in idle[need.queue].slots)
-    )
+def served_by(needs: Iterable[Requirement], slots: Iterable[Resource]) -> frozenset[str]:
+    """Queues with a slot among these that a job of the requirements, one for each queue, may do."""
+    at_queue: dict[str, list[Resource]] = defaultdict(list)
+    for slot in slots:
+        at_queue[slot.queue].append(slot)
+    return frozenset(need.queue for need in needs if any(fits(need, slot) for slot in at_queue[need.queue]))
 
 
 def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | None]:

@@ -72,23 +72,24 @@ class JobGrants:
         self._all: Counter[str] = Counter()
 
     @contextmanager
-    def leaving_aside(self, fitting: Mapping[str, Mapping[str, int]]) -> Iterator[None]:
-        """For a while, only so many of the jobs that wait at these queues count, by share: those that fit slots that idle there.
-
-        The others take no room from a job that fits such a slot.
-        """
+    def leaving_misfits_aside(self, queues: Iterable[str]) -> Iterator[None]:
+        """For a while the jobs that fit no idle slot of these queues take no room there: for a job that does."""
         before = self._loads, self.seen
-        counted = {queue: self._loads.get(queue, UNKNOWN).fitting(most) for queue, most in fitting.items()}
-        self._loads, self.seen = {**self._loads, **counted}, object()
+        self._loads = {**self._loads, **{queue: self._loads.get(queue, UNKNOWN).without_misfits() for queue in queues}}
+        self.seen = object()
         try:
             yield
         finally:
             self._loads, self.seen = before
 
-    def aside(self, queue: str, share: str | None) -> int:
-        """Jobs that wait at a queue and are left aside now: of a share, or (None) of all."""
-        aside = self._loads.get(queue, UNKNOWN).aside
-        return sum(aside.values()) if share is None else aside.get(share, 0)
+    def any_misfits(self) -> bool:
+        """Whether jobs wait somewhere that fit no slot which idles there."""
+        return any(load.misfits for load in self._loads.values())
+
+    def misfits(self, queue: str, share: str | None) -> int:
+        """Jobs that fit no idle slot of their queue and take room there: of a share, or (None) of all."""
+        misfits = self._loads.get(queue, UNKNOWN).misfits
+        return sum(misfits.values()) if share is None else misfits.get(share, 0)
 
     def idle(self) -> Mapping[str, int]:
         """Queue -> slots that idle there for whoever comes first, below zero where more jobs wait; of those that have slots."""
@@ -169,8 +170,8 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
 
     def free(table: Queues) -> tuple[int, dict[str, int]]:
         """All room before anything was given, and how many jobs of the share each queue may still have waiting."""
-        aside = [grants.aside(queue, share) for queue in table.own_names]
-        left = np.maximum(table.cap(limit) - table.waiting_or_defined + aside, 0).tolist()
+        misfits = [grants.misfits(queue, share) for queue in table.own_names]
+        left = np.maximum(table.cap(limit) - table.waiting_or_defined - misfits, 0).tolist()
         by_queue = dict(zip(table.own_names, left, strict=True))
         return sum(max(min(left, grants.first_room(queue, limit, share)), 0) for queue, left in by_queue.items()), by_queue
 
@@ -196,7 +197,7 @@ def chosen_queues(
         queue, row = names[choice.row], choice.row
         if queue not in by_queue and queues.storage[row]:
             waiting, given = int(queues.queued[row]), grants.at(queue, share)
-            of_share = int(queues.cap(limit)[row]) - waiting - given + grants.aside(queue, share)
+            of_share = int(queues.cap(limit)[row]) - waiting - given - grants.misfits(queue, share)
             room = min(of_share, grants.room(queue, limit, share, local=bool(queues.local[row])))
             seen = ChosenQueue(choice.name, choice.weight, waiting).filled(given)
             by_queue[queue] = replace(seen, room=room, untouched=grants.untouched(queue))

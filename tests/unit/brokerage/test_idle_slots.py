@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import brokerage.policies  # noqa: F401 - declares the policies
 from brokerage.rules.decision.declare import POLICIES
-from brokerage.rules.dispatch.idle_slots import Work, served_by, unserved, work_beside
+from brokerage.rules.dispatch.idle_slots import Work, misfits, served_by, work_beside
 from brokerage.rules.dispatch.requirement import Requirement, Resource
 from brokerage.rules.placement.passed_queues import CAPS, SHARES
 
@@ -41,20 +41,20 @@ def test_the_criteria_that_count_as_limits_are_those_of_policies() -> None:
     assert labels >= CAPS | SHARES
 
 
-def test_slots_that_no_waiting_job_fits_are_told_with_the_jobs_that_fit_one_that_idles() -> None:
+def test_jobs_bound_to_a_queue_are_misfits_where_none_of_its_idle_slots_fits_them() -> None:
     small = SLOT._replace(memory_mb=500)
-    jobs = [work(1)._replace(share="A"), work(5, memory_mb=4000)._replace(share="A"), work(0)._replace(share="B")]
-    (idle,) = unserved([SLOT, small, SLOT], jobs).values()
-    assert (list(idle.slots), idle.waiting) == ([small, SLOT], {"A": 1, "B": 0})
-    assert unserved([SLOT], jobs) == {}, "a job fits, and the slot takes it at its next ask"
-
-
-def test_open_jobs_serve_a_slot_and_are_not_counted_among_those_bound_to_its_queue() -> None:
-    (idle,) = unserved([SLOT, SLOT], [work(1)]).values()
-    assert (list(idle.slots), idle.waiting) == ([SLOT], {})
+    fits_one, large, elsewhere, open_one = (
+        work(1)._replace(task_queue_id=1),
+        work(5, memory_mb=4000)._replace(task_queue_id=2),
+        work(5, memory_mb=4000, queues=("BETA",))._replace(task_queue_id=3),
+        work(5, memory_mb=4000, queues=("ALPHA", "BETA")),
+    )
+    jobs = [fits_one, large, elsewhere, open_one]
+    assert misfits([SLOT, small], jobs, {"ALPHA"}) == {"ALPHA": [2]}
+    assert misfits([small], jobs, {"ALPHA"}) == {"ALPHA": [1, 2]}
 
 
 def test_a_job_finds_a_slot_only_where_one_idles_that_it_fits() -> None:
-    idle = unserved([SLOT, SLOT._replace(queue="BETA", memory_mb=500)], [])
+    slots = [SLOT, SLOT._replace(queue="BETA", memory_mb=500)]
     needs = [Requirement(queue, 1, 1000) for queue in ("ALPHA", "BETA", "GAMMA")]
-    assert served_by(needs, idle) == {"ALPHA"}
+    assert served_by(needs, slots) == {"ALPHA"}
