@@ -135,18 +135,21 @@ def suits(stations: frozenset[str], site: ExecutionSite) -> bool:
 
 
 def candidates(stations: Iterable[str], sites: Iterable[ExecutionSite]) -> list[str]:
-    """Names of the sites that a job with this list of stations may go to now, sorted."""
+    """Names of the sites that a job with this list of stations may go to now, sorted.
+
+    The choice of the document, an oracle for conformance and tests: here pilots ask, and their site is looked at by itself.
+    """
     wanted = frozenset(stations)
     return sorted(site.name for site in sites if suits(wanted, site))
 
 
 def probability(names: Sequence[str]) -> float | None:
-    """How probable the choice of each is; None where there is nothing to choose: the job stays idle."""
+    """How probable the choice of each is; None where there is nothing to choose: the job stays idle. An oracle too."""
     return 1 / len(names) if names else None
 
 
 def choose(names: Sequence[str], dice: Random) -> str | None:
-    """One of the candidates, each as probable as another; None where there is none."""
+    """One of the candidates, each as probable as another; None where there is none. An oracle too."""
     return dice.choice(names) if names else None
 
 
