@@ -220,7 +220,8 @@ def lease(
     """Give the pilot the first ready job of the first of `task_queues` that has one, within what it may hold at `most`.
 
     Of open jobs the whole ask is given, with its place. None when none has, or when this very ask got a job before
-    (`leasing_again`): one ask never gets two.
+    (`leasing_again`): one ask never gets two. The short way of tests; asks of pilots go through the matcher, with the same
+    statements (`leasing`).
     """
     try:
         for one in task_queues:

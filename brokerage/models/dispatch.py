@@ -85,7 +85,7 @@ class TaskQueue(models.Model):
     cpu_time_s = models.IntegerField(default=0, db_default=0, help_text="class of the CPU time, s; 0: no demand")
     requirement_set = models.ForeignKey(RequirementSet, models.PROTECT, db_index=False, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(db_default=Now())
-    used_at = models.DateTimeField(db_default=Now(), help_text="when jobs were last put here")
+    used_at = models.DateTimeField(db_default=Now(), help_text="when jobs last came here, or were found to need it")
     priority = models.FloatField(null=True, blank=True, help_text="its part of the share of its group")
 
     class Meta:

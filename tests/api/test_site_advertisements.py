@@ -116,6 +116,9 @@ def test_one_that_goes_back_in_time_or_comes_from_the_future_changes_nothing(sec
     back = send(secret, ad(ago_s=20, current_jobs=0))
     assert back.status_code == 409
     assert errors(back) == {("counted_at", "order")}
+    same = send(secret, {**ad(current_jobs=0), "counted_at": before["counted_at"].isoformat()})
+    assert same.status_code == 409
+    assert "of the same time as that of the last advertisement" in same.content.decode()
     ahead = send(secret, ad(ago_s=-3600, current_jobs=0))
     assert ahead.status_code == 422
     assert errors(ahead) == {("counted_at", "range")}

@@ -127,7 +127,10 @@ WHERE EXISTS (SELECT 1 FROM brokerage_jobretryhistory o WHERE o.new_job_id = h.o
 
 -- g: a file was tried again without a row that says after which job
 SELECT i.id FROM brokerage_jobinput i JOIN workqueues_file f ON f.id = i.file_id
-WHERE i.tracked AND i.attempt_nr > 0 AND f.type IN ('input', 'pseudo_input') AND NOT EXISTS (
+WHERE i.tracked AND i.attempt_nr > 0 AND f.type IN ('input', 'pseudo_input')
+  -- a file that a finish gave up has used up its tries without a job, should the task be told to retry later
+  AND EXISTS (SELECT 1 FROM brokerage_jobinput o WHERE o.file_id = i.file_id AND o.tracked AND o.job_id < i.job_id)
+  AND NOT EXISTS (
     SELECT 1 FROM brokerage_jobretryhistory h JOIN brokerage_jobinput p ON p.job_id = h.old_job_id
     WHERE h.new_job_id = i.job_id AND p.file_id = i.file_id);
 

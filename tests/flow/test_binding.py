@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
+from django.contrib.postgres.functions import TransactionNow
 from django.test import Client
 
 from broker_site.foundation import gdpconfig
@@ -166,7 +166,7 @@ def test_a_job_that_waited_is_open_to_the_other_queues() -> None:
     gone = take(alpha) if Job.objects.filter(computing_queue=alpha).exists() else take(beta)
     run_agent("reap", looked=True)
     assert JobOpening.objects.count() == 4, "nothing is due"
-    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
     for _ in range(2):
         run_agent("reap", looked=True)
     assert not JobOpening.objects.exists()
@@ -196,7 +196,7 @@ def test_a_job_that_ended_is_not_waited_for_to_be_opened() -> None:
 def test_a_job_that_somebody_has_is_opened_later() -> None:
     grid("ALPHA", "BETA")
     late(binding="late_after", bindingAfter=600, nEvents=10)
-    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
     Job.objects.update(status="throttled", ready_priority=None)
     run_agent("reap", looked=True)
     assert Job.objects.get().computing_queue is None
@@ -226,7 +226,7 @@ def test_the_odd_ones_of_many_small_task_queues_are_spread_over_the_queues() -> 
 def test_the_other_queues_run_what_is_open_when_one_goes_offline() -> None:
     alpha, beta = grid("ALPHA", "BETA")
     task = late()
-    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now() - timedelta(hours=2))
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
     run_agent("reap", looked=True)
     assert Counter(Job.objects.values_list("status", flat=True)) == {"activated": 4}
     assert run_jobs(beta) == 4
@@ -239,7 +239,7 @@ def test_open_jobs_that_no_queue_can_run_any_more_are_brokered_anew(lost: str) -
     grid("ALPHA", "BETA")
     task = late()
     if lost == "status":
-        ComputingQueue.objects.update(status="offline", status_since=Now() - timedelta(hours=2))
+        ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
     else:
         RequirementPlace.objects.update(storage="GONE")
     for _ in range(2):
@@ -295,7 +295,7 @@ def test_the_share_of_a_task_is_changed_with_its_jobs_that_open_later() -> None:
     alpha, beta = grid("ALPHA", "BETA")
     task = late(binding="late_after", bindingAfter=600)
     raise_tasks([Urgency(task.id, 700, "Express", "test")])
-    JobOpening.objects.update(due=Now() - timedelta(seconds=1))
+    JobOpening.objects.update(due=TransactionNow() - timedelta(seconds=1))
     run_agent("reap", looked=True)
     assert set(Job.objects.values_list("task_queue__gshare", "priority")) == {("Express", 700)}
     assert Job.objects.filter(computing_queue=None).count() == 4
@@ -306,7 +306,7 @@ def test_the_share_of_a_task_is_changed_with_its_jobs_that_open_later() -> None:
 def test_task_queues_stay_for_jobs_that_open_later() -> None:
     grid("ALPHA", "BETA")
     late(binding="late_after", bindingAfter=600)
-    TaskQueue.objects.update(used_at=Now() - timedelta(hours=1))
+    TaskQueue.objects.update(used_at=TransactionNow() - timedelta(hours=1))
     remove_empty_task_queues(100, 300.0)
     assert TaskQueue.objects.filter(computing_queue=None).count() == 1
 
@@ -377,7 +377,7 @@ def test_the_operator_of_a_queue_sees_how_many_open_jobs_may_come(client: Client
     assert len(client.get("/jobs.json?open_to=ALPHA").json()["rows"]) == 4
     take(alpha)
     assert shown("BETA")[0] == 5
-    ComputingQueue.objects.filter(name="GAMMA").update(status="offline", status_since=Now() - timedelta(hours=2))
+    ComputingQueue.objects.filter(name="GAMMA").update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
     RequirementPlace.objects.filter(computing_queue__name="BETA").update(storage="GONE")
     assert shown("BETA") == (0, {}), "none could go there"
 
@@ -385,7 +385,7 @@ def test_the_operator_of_a_queue_sees_how_many_open_jobs_may_come(client: Client
 def test_a_job_that_ended_open_says_so(client: Client) -> None:
     grid("ALPHA", "BETA")
     late(nEvents=10)
-    ComputingQueue.objects.update(status="offline", status_since=Now() - timedelta(hours=2))
+    ComputingQueue.objects.update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
     for _ in range(2):
         run_agent("reap", looked=True)
     closed = Job.objects.get()

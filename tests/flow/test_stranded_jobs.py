@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
-from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
@@ -41,12 +41,12 @@ def work(name: str = "t", **more: Any) -> Task:
 
 
 def switch(queue: ComputingQueue, status: str, since: timedelta = MIN_16) -> None:
-    ComputingQueue.objects.filter(id=queue.id).update(status=status, status_since=Now() - since)
+    ComputingQueue.objects.filter(id=queue.id).update(status=status, status_since=TransactionNow() - since)
 
 
 def silence(queue: ComputingQueue, since: timedelta = HOURS_4) -> None:
     """Pilots were last seen so long ago."""
-    Pilot.objects.filter(queue=queue).update(last_seen=Now() - since)
+    Pilot.objects.filter(queue=queue).update(last_seen=TransactionNow() - since)
 
 
 def waiting() -> Counter[str]:
@@ -98,7 +98,7 @@ def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma:
     """Seen: all pilots of two queues left, and for three hours a share made no jobs for the idle slots of others."""
     work("first")
     silence(gamma, timedelta(minutes=6))
-    Pilot.objects.filter(queue=gamma).update(registered_at=Now() - HOURS_4)
+    Pilot.objects.filter(queue=gamma).update(registered_at=TransactionNow() - HOURS_4)
     (alpha,) = grid("ALPHA")
     work("second")
     assert waiting() == {"GAMMA": 8}, "no slot idles: pilots may come where jobs wait"
@@ -106,7 +106,7 @@ def test_jobs_without_pilots_do_not_hold_their_share_from_slots_that_idle(gamma:
     note_vain_ask(pilot_id, alpha.id, Resource("ALPHA", 1, 4000, 10000), 600.0)
     run_agent("generate", looked=True)
     assert waiting() == {"GAMMA": 8}, "it just began to idle"
-    IdleSlot.objects.filter(pilot=pilot_id).update(since=Now() - timedelta(seconds=11), vo="other")
+    IdleSlot.objects.filter(pilot=pilot_id).update(since=TransactionNow() - timedelta(seconds=11), vo="other")
     run_agent("generate", looked=True)
     assert waiting() == {"GAMMA": 8}, "it takes jobs of another VO only"
     IdleSlot.objects.filter(pilot=pilot_id).update(vo="")

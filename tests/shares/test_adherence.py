@@ -78,6 +78,7 @@ def played(
     found = lines(tree, site.held, seconds)
     print(f"\n{request.node.name}: {len(site.slots)} slots, {seconds / 60:g} min, {len(site.held)} jobs\n{table(found)}")
     if folder := request.config.getoption("--pictures"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
         drawn = Path(folder) / f"{request.node.name}.svg"
         drawn.write_text(picture(tree, site.held, seconds, seconds / 60))
     busy = sum(job.within(seconds / 3, seconds) for job in site.held) / (seconds * 2 / 3 * len(site.slots))

@@ -77,7 +77,8 @@ def winning_priority(
 ) -> float | None:
     """The user priority that is served: that of the first of the jobs, each of which counts by itself. None without jobs.
 
-    `jobs`: job -> user priority; `real`: weights as `real_priority` has them, else the priority itself.
+    `jobs`: job -> user priority; `real`: weights as `real_priority` has them, else the priority itself. The rule as written:
+    an oracle for conformance and tests; matches use `winning_priority_of`.
     """
     weight = real_priority if real else float
     places = ((place(draw(job), weight(priority), proportional=proportional), priority) for job, priority in jobs.items())
@@ -98,5 +99,7 @@ def winning_priority_of(
 
 
 def oldest(jobs: Iterable[int], window: int = WINDOW) -> list[int]:
-    """The jobs of the winning priority among which one is taken at random: the lowest ids, ascending."""
+    """The jobs of the winning priority among which one is taken at random: the lowest ids, ascending. An oracle for conformance
+    and tests; at a match the statement of the lease looks at no more of them.
+    """
     return nsmallest(window, jobs)

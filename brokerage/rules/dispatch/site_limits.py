@@ -95,9 +95,11 @@ def time_fault(counted_at: float, last_counted_at: float | None, now: float, tol
     """
     if counted_at > now + tolerance_s:
         return f"the count is {_span(counted_at - now)} in the future; at most {_span(tolerance_s)} are taken for a wrong clock"
-    if last_counted_at is not None and counted_at <= last_counted_at:
-        return f"the count is not newer than that of the last advertisement, which is {_span(last_counted_at - counted_at)} later"
-    return None
+    if last_counted_at is None or counted_at > last_counted_at:
+        return None
+    if counted_at == last_counted_at:
+        return "the count is of the same time as that of the last advertisement, which said something else"
+    return f"the count is not newer than that of the last advertisement, which is {_span(last_counted_at - counted_at)} later"
 
 
 def why_no_room(state: SiteState, age_s: float, max_age_s: float) -> str:
@@ -133,22 +135,27 @@ def suits(stations: frozenset[str], site: ExecutionSite) -> bool:
 
 
 def candidates(stations: Iterable[str], sites: Iterable[ExecutionSite]) -> list[str]:
-    """Names of the sites that a job with this list of stations may go to now, sorted."""
+    """Names of the sites that a job with this list of stations may go to now, sorted.
+
+    The choice of the document, an oracle for conformance and tests: here pilots ask, and their site is looked at by itself.
+    """
     wanted = frozenset(stations)
     return sorted(site.name for site in sites if suits(wanted, site))
 
 
 def probability(names: Sequence[str]) -> float | None:
-    """How probable the choice of each is; None where there is nothing to choose: the job stays idle."""
+    """How probable the choice of each is; None where there is nothing to choose: the job stays idle. An oracle too."""
     return 1 / len(names) if names else None
 
 
 def choose(names: Sequence[str], dice: Random) -> str | None:
-    """One of the candidates, each as probable as another; None where there is none."""
+    """One of the candidates, each as probable as another; None where there is none. An oracle too."""
     return dice.choice(names) if names else None
 
 
 def _span(seconds: float) -> str:
+    if 0 < seconds < 0.1:
+        return "less than 0.1 s"
     if seconds < 120:
         return f"{round(seconds, 1):g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -31,7 +31,10 @@ def digest(need: Requirement) -> str:
 
 
 def key(need: Requirement) -> tuple[Hashable, ...]:
-    """Equal for jobs that wait in one task queue, else different: the values of SINGLE in their order, and the digest."""
+    """Equal for jobs that wait in one task queue, else different: the values of SINGLE in their order, and the digest.
+
+    An oracle for conformance and tests; what is stored is the key of the ledger, of columns and the same digest.
+    """
     return *(getattr(need, name) for name in SINGLE), digest(need)
 
 

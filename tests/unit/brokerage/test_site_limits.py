@@ -116,7 +116,9 @@ def test_no_limit_is_ever_passed_and_none_of_the_room_is_lost(said: Advertisemen
         (1000.0, None, None),
         (1004.0, 700.0, None),
         (1006.0, 700.0, "in the future"),
-        (700.0, 700.0, "not newer"),
+        (700.0, 700.0, "of the same time as that of the last advertisement"),
+        (699.99, 700.0, "less than 0.1 s later"),
+        (699.5, 700.0, "0.5 s later"),
         (640.0, 700.0, "60 s later"),
     ],
 )

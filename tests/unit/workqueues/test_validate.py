@@ -179,10 +179,43 @@ def test_a_number_has_two_limits(name: str) -> None:
         ({"processingType": "ev\x1b[31mgen"}, ("processingType", "characters")),
         ({"prodSourceLabel": "user "}, ("prodSourceLabel", "characters")),
         ({"prodSourceLabel": "us\u202eer"}, ("prodSourceLabel", "characters")),
+        ({"taskName": "a\u2028b"}, ("taskName", "characters")),
+        ({"tags": ["GPU", "a\r\nb"]}, ("tags[1]", "characters")),
+        ({"tags": "GPU,\u202eUPG"}, ("tags", "characters")),
+        ({"gridCEs": ["ce\x1b[2J"]}, ("gridCEs[0]", "characters")),
+        ({"pilotTypes": ["a\u2029"]}, ("pilotTypes[0]", "characters")),
+        ({"jobTypes": ["a\u200b"]}, ("jobTypes[0]", "characters")),
+        ({"stations": ["a\x7f"]}, ("stations[0]", "characters")),
+        ({"bannedSites": ["\u2066a"]}, ("bannedSites[0]", "characters")),
+        ({"includedSite": ["A\nB"]}, ("includedSite[0]", "characters")),
+        ({"site": "A\u202e"}, ("site", "characters")),
+        ({"setup": "a\tb"}, ("setup", "characters")),
+        ({"architecture": "x86_64\u202e-el9"}, ("architecture", "characters")),
+        ({"architecture": {"sw_platform": "x86_64\n-el9"}}, ("architecture.sw_platform", "characters")),
+        ({"architecture": {"cpu\u202e": "x"}}, ("architecture", "characters")),
+        ({"workQueueName": "a\u202eb"}, ("workQueueName", "characters")),
+        ({"dsForIN2": "a\u202eb"}, ("dsForIN2", "characters")),
+        ({"binding": "late", "bindingAfter": 600}, ("bindingAfter", "contradiction")),
+        ({"binding": "early", "bindingAfter": 600}, ("bindingAfter", "contradiction")),
+        ({"bindingAfter": 600}, ("bindingAfter", "contradiction")),
     ],
 )
 def test_a_fault_in_one_parameter(changes: Params, fault: tuple[str, str]) -> None:
     assert fault in faults({**processing(), **changes})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"binding": "late_after", "bindingAfter": 600},
+        {"binding": "late", "bindingAfter": None},
+        {"binding": "late_after"},
+        {"tags": ["größer als 2", "a.b-c_d"], "setup": "日本"},
+        {"cliParams": "prun \\\n\t--in x"},
+    ],
+)
+def test_what_is_no_fault(changes: Params) -> None:
+    assert validate({**processing(), **changes}) == []
 
 
 @pytest.mark.parametrize(

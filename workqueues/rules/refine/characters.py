@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
-from workqueues.rules.task_parameters import TASK_PARAMETERS
+from workqueues.rules.task_parameters import find
 
 DEEPEST = 20
 """Levels of lists and objects below the task itself."""
@@ -18,12 +19,14 @@ _MOST = 50
 KEY_PART = "prodSourceLabel"
 """It stands in names of configuration keys."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_UNSEEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Unicode's categories of characters that end a line, move a terminal's cursor, or change how others are shown."""
+_NAME = re.compile(r"[^.\[]*")
 
 
 def check_characters(params: Mapping[str, object]) -> list[Problem]:
     """A problem for each place with a NUL, half a surrogate pair, an infinite or huge number, or too deep a nesting, and for a
-    control character in what becomes a column of the task; 50 at most.
+    character that is not seen in a name or label; 50 at most.
     """
     problems: list[Problem] = []
     for path, rule, message in _walk(params):
@@ -49,8 +52,11 @@ def _walk(params: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
                 yield path, "depth", f"nested deeper than {DEEPEST} levels"
                 continue
             waiting += reversed(list(_inside(path, depth + 1, value)))
-            if isinstance(value, Mapping) and _text("".join(map(str, value))):
-                yield path, "characters", "a name holds a character that cannot be stored"
+            if isinstance(value, Mapping):
+                if _text(names := "".join(map(str, value))):
+                    yield path, "characters", "a name holds a character that cannot be stored"
+                elif wrong := _line(path, names):
+                    yield path, "characters", f"a name {wrong}"
 
 
 def _inside(
@@ -73,11 +79,12 @@ def _text(text: str) -> str:
 
 
 def _line(path: str, text: str) -> str:
-    """Names and labels stand in lists, logs and CSV: on one line, without what moves a terminal's cursor."""
-    known = TASK_PARAMETERS.get(path)
-    one_line = known is not None and known.column
-    if one_line and _CONTROL.search(text):
-        return "holds a line break or another control character"
+    """Names, labels and words that jobs require of a resource stand in lists, logs and CSV: on one line, as they are."""
+    known = find(_NAME.match(path)[0])  # type: ignore[index]  # an empty name matches too
+    if known is not None and known.lines is False:
+        for character in text if not (text.isascii() and text.isprintable()) else "":
+            if unicodedata.category(character) in _UNSEEN:
+                return f"holds a line break or another character that is not seen, U+{ord(character):04X}"
     if path == KEY_PART and text and not (text == text.strip() and text.isprintable()):
         return "begins or ends with a blank, or holds a character that cannot be seen"
     return ""

@@ -118,6 +118,13 @@ def _places(task: TaskParameters) -> Faults:
         yield "site", "contradiction", "none of site is in includedSite"
 
 
+def _binding(task: TaskParameters) -> Faults:
+    """Not as the key BINDING says: that may change while the task lives, and its wish would be passed over."""
+    if task.bindingAfter and task.binding != "late_after":
+        says = f"which is {task.binding}" if task.binding else "which is not given"
+        yield "bindingAfter", "contradiction", f"bindingAfter goes with binding late_after; it does not with this task's, {says}"
+
+
 def _needs(task: TaskParameters) -> Faults:
     if task.ramUnit and task.ramCountUnit and task.ramCountUnit != task.ramUnit:
         yield "ramCountUnit", "contradiction", "ramUnit and ramCountUnit are two names of one thing"
@@ -183,6 +190,7 @@ _RULES: tuple[Callable[[TaskParameters], Faults], ...] = (
     _no_input,
     _short,
     _places,
+    _binding,
     _needs,
     _endings,
     _rounds,

@@ -39,7 +39,7 @@ class Parameter:
     """What is declared of a name beside its type.
 
     `required`: it must be given. `row`: the row of the mission that builds it; with one it does not work yet. `column`: where it
-    ends in the task's row. `code`: its letters in the split rule.
+    ends in the task's row. `code`: its letters in the split rule. `lines`: its text may have several lines; None: it is no text.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Parameter:
     row: str = ""
     column: str = ""
     code: str = ""
+    lines: bool | None = None
 
     @property
     def supported(self) -> bool:
@@ -92,12 +93,19 @@ def parameter(doc: str, default: object = None, **about: object) -> Any:
     return Field(default, description=doc, json_schema_extra=about, **limits)  # type: ignore[call-overload]
 
 
-def text(doc: str, column: str = "", *, length: int = 0, pattern: str = "", default: str = "", **about: object) -> Any:
-    """A text, no longer than its column; `pattern` is for texts that are not empty."""
+def text(
+    doc: str, column: str = "", *, length: int = 0, pattern: str = "", default: str = "", lines: bool = False, **about: object
+) -> Any:
+    """A text, no longer than its column, on one line unless it may have `lines`; `pattern` is for texts that are not empty."""
     limits: dict[str, object] = {"pattern": f"^({pattern})?$"} if pattern else {}
     if length or column:
         limits["max_length"] = length or TASK[column]
-    return parameter(doc, default, **limits, **about, **({"column": column} if column else {}))
+    return parameter(doc, default, lines=lines, **limits, **about, **({"column": column} if column else {}))
+
+
+def names(doc: str, **about: object) -> Any:
+    """A list of names, each on one line."""
+    return parameter(doc, (), lines=False, **about)
 
 
 def number(doc: str, *, low: float = 0, high: float = LARGEST, default: float = 0, **about: object) -> Any:

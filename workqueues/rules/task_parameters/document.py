@@ -30,6 +30,7 @@ from workqueues.rules.task_parameters.declaration import (
     TaskIds,
     Whole,
     flag,
+    names,
     number,
     parameter,
     parameters,
@@ -91,7 +92,7 @@ class TaskParameters(BaseModel):
     osInfo: str = text("Operating system of the submitting host; informative.", length=200)
 
     # Only kept with the task.
-    cliParams: str = text("The command line that submitted the task; informative.", length=100_000)
+    cliParams: str = text("The command line that submitted the task; informative.", length=100_000, lines=True)
     noEmail: Flag = flag("No mail about the task.")
     ttcrTimestamp: str = text("When the user hopes for the end, Y-m-d H:M:S.f; informative.", length=40)
 
@@ -151,7 +152,7 @@ class TaskParameters(BaseModel):
         "A file that an item names may have been made again: name.2 stands for name.1, the newest there is counts."
     )
     getNumEventsInMetadata: Flag = flag("Events of files from the catalogue; they are.")
-    loadXML: str = text("Jobs listed one by one in XML.", row="J27", code="LX")
+    loadXML: str = text("Jobs listed one by one in XML.", lines=True, row="J27", code="LX")
     segmentedWork: Flag = flag("One numbered pseudo input for each segment.", row="J27", code="SW")
     segmentSpecs: Any = parameter("The segments.", row="J27")
     inputPreStaging: Flag = flag("Inputs are staged from tape before jobs are made of them.", code="IS")
@@ -172,7 +173,7 @@ class TaskParameters(BaseModel):
     periodJobs: Whole = number("Jobs a round; 1 when absent.", low=1, high=10_000, code="PN")
     periodUntil: str = text("When the rounds end, as in 2027-01-31T12:00:00Z; without it when the task is told to.", length=40)
 
-    lostFiles: Names = parameter("Lost files of oldDatasetName that are made again, under the same names.", ())
+    lostFiles: Names = names("Lost files of oldDatasetName that are made again, under the same names.")
     oldDatasetName: str = text("Dataset of another task, of which lost files are made again.", length=255)
 
     # What a job needs.
@@ -206,24 +207,24 @@ class TaskParameters(BaseModel):
     cloud: str = text("Cloud; WORLD for brokerage to a nucleus.", "cloud")
     site: str = text("Queues to which the jobs go, with commas.", "site")
     nucleus: str = text("Nucleus of the task.", "nucleus")
-    includedSite: Names = parameter("Only these queues.", (), code="LS")
-    excludedSite: Names = parameter("None of these queues.", (), code="LS")
-    stations: ShortNames = parameter("The jobs get matched only at sites that advertise one of these stations.", ())
+    includedSite: Names = names("Only these queues.", code="LS")
+    excludedSite: Names = names("None of these queues.", code="LS")
+    stations: ShortNames = names("The jobs get matched only at sites that advertise one of these stations.")
     t1Weight: Whole = number("Weight of queues at the nucleus; -1: only those.", low=-1, code="TW")
     minCpuEfficiency: Whole = number(
         "CPU efficiency of the scouts, percent, below which the task is exhausted.", high=100, code="MC"
     )
-    bannedSites: ShortNames = parameter("None of the pilots at these sites gets its jobs.", ())
-    gridCEs: ShortNames = parameter("Only pilots on one of these computing elements get its jobs.", ())
-    pilotTypes: ShortNames = parameter("Only pilots of one of these types get its jobs.", ())
-    jobTypes: ShortNames = parameter("Only pilots that take one of these types of jobs get its jobs.", ())
-    tags: ShortNames = parameter("Only pilots with all of these tags get its jobs.", ())
+    bannedSites: ShortNames = names("None of the pilots at these sites gets its jobs.")
+    gridCEs: ShortNames = names("Only pilots on one of these computing elements get its jobs.")
+    pilotTypes: ShortNames = names("Only pilots of one of these types get its jobs.")
+    jobTypes: ShortNames = names("Only pilots that take one of these types of jobs get its jobs.")
+    tags: ShortNames = names("Only pilots with all of these tags get its jobs.")
     setup: str = text("Only pilots of this setup get its jobs, and those that name none.", length=32)
     binding: Literal["early", "late", "late_after"] | None = parameter(
         "When a job gets its queue: early, when it is made; late, when a pilot of any queue that may run it asks; late_after, "
         "when it is made, and open to the other queues once it has waited there. Absent: as the key BINDING says."
     )
-    bindingAfter: Whole = number("With late_after: seconds that a job waits at its queue first.", low=1)
+    bindingAfter: Whole = number("With binding late_after: seconds that a job waits at its queue first.", low=1)
     ipConnectivity: str = text("full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?")
     allowInputLAN: Literal["use", "only"] | None = parameter("Direct reading in the site; only: not at queues without.")
     allowInputWAN: Flag = flag("Input may be read from other sites, at queues that do so.", code="IW")
@@ -344,7 +345,7 @@ TASK_PARAMETERS: Mapping[str, Parameter] = parameters(TaskParameters)
 """All known parameters by name, in the order of the document."""
 
 _EXTRA = re.compile(r"dsFor\w{1,20}")
-EXTRA_DATASETS = Parameter("dsForXXX", "Further datasets for the input of the stream XXX, with commas.")
+EXTRA_DATASETS = Parameter("dsForXXX", "Further datasets for the input of the stream XXX, with commas.", lines=False)
 
 
 def stream_of(name: str) -> str:
