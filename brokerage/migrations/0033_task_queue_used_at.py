@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0031_what_matching_learned'),
+        ('brokerage', '0032_misfits'),
     ]
 
     operations = [
