@@ -12,6 +12,7 @@ from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
+from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
@@ -45,6 +46,7 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("throughput/", throughput, name="page-throughput"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

@@ -58,7 +58,8 @@ class Details(TestCase):
         """Every page that there is, of every kind of task and job."""
         tasks = [task.id for task in Task.objects.all()]
         jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
-        one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
+        one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", "/throughput/", "/throughput/?window=7d&by=share"]
+        one += [f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
         one += [f"/queues/{name}/" for name in self.scene.queues]
         one += [f"{self.what_if}{query}" for query in ("", "?ramCount=4000")]
         return one + [f"/tasks/{i}/{end}" for i in tasks for end in ("", "brokerage/")] + [f"/jobs/{i}/" for i in jobs]
