@@ -46,7 +46,7 @@ def lived(queues: list[ComputingQueue], dice: random.Random) -> None:
         submitted(reading(f"t{n}", f"{vo}.{n}.in", nFilesPerJob=1, vo=vo, userName=user, maxAttempt=9))
     run_agents(1)
     for queue in queues:
-        for _ in range(10):
+        for _ in range(16):
             if (leased := try_take(queue)) is not None and dice.random() < 0.8:
                 end(leased, BAD if dice.random() < 0.4 else None)
     with connection.cursor() as cursor:  # moves of a job keep their order
