@@ -116,10 +116,13 @@ _FORGET = """
 DELETE FROM brokerage_tallybucket WHERE id IN (
     SELECT id FROM brokerage_tallybucket WHERE step_s = %s AND at < now() - make_interval(secs => %s) ORDER BY at LIMIT %s)
 """
-_EMPTY = """
-DELETE FROM brokerage_tallylevel WHERE n = 0;
-DELETE FROM brokerage_tallygroup g WHERE NOT EXISTS (SELECT FROM brokerage_tallylevel l WHERE l.group_id = g.id)
-    AND NOT EXISTS (SELECT FROM brokerage_tallybucket b WHERE b.group_id = g.id);
+_NO_LEVELS = "DELETE FROM brokerage_tallylevel WHERE n = 0"
+# Group by group: a join would read all buckets.
+_NO_GROUPS = """
+DELETE FROM brokerage_tallygroup g WHERE (SELECT 1 FROM brokerage_tallylevel l WHERE l.group_id = g.id LIMIT 1) IS NULL
+    AND (SELECT 1 FROM brokerage_tallybucket b WHERE b.group_id = g.id LIMIT 1) IS NULL
+"""
+_NO_ERRORS = """
 DELETE FROM brokerage_errorfingerprint f
 WHERE NOT EXISTS (SELECT FROM brokerage_tallygroup g WHERE g.family = 'error' AND g.fingerprint = f.id)
 """
@@ -213,7 +216,9 @@ def _compare(mark: _Mark, *, told: bool = True) -> Compared:
         said = ", ".join(f"{vo} {what} {n:+d}" for (vo, what), n in sorted(off.items()))
         compared = Compared(n_off, 0 if n_off or not told else by_place)
         cursor.execute(_COMPARED, {"off": compared.off, "moved": compared.moved, "said": said[:255]})
-        cursor.execute(_EMPTY)
+        cursor.execute(_NO_LEVELS)
+        cursor.execute(_NO_GROUPS)
+        cursor.execute(_NO_ERRORS)
     return compared
 
 
