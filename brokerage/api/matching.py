@@ -109,6 +109,8 @@ class PilotMatch:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
                     return
+                if self.turn.hits and waiting.at_limit(self.turn.hits):
+                    continue  # it was met since the list was made
                 if (any_job and not window.size) or (waiting.is_open and self.queue.status != "online"):
                     continue  # open jobs are new work, which a queue that is drained or tested gets none of
                 self._tried = waiting
@@ -130,6 +132,8 @@ class PilotMatch:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request, full = self.ask.request, None
         try:
+            if self._tried is None and (best := next(self.asks, None)) is not None:
+                jobs = self._hand_out(best)  # no other ask was carried out together with it
             before = [] if jobs else handed_out_before(self.pilot_id, request.request)
             if not jobs and not before:
                 full = self._full(1) if self._tried is not None else None

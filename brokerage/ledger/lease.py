@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
+from brokerage.ledger.match_gauges import PARAMETERS, Passing, fragments, locking
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -62,7 +64,8 @@ class Ask:
 
     `first`: (-priority, id) of the first job that waits there, as it was read: those before it are not looked at, as they are
     gone. `window`: one of so many oldest jobs with the priority of `first`, at random; 0: the first. Of open jobs, which are
-    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there.
+    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there. `limits`
+    on kinds of jobs that the ask has to pass: it gets one job at most, which is counted.
     """
 
     task_queue: int
@@ -75,6 +78,7 @@ class Ask:
     window: int = 0
     queue_id: int = 0
     storage: str = ""
+    limits: Passing | None = None
 
 
 ISSUED = "extract(epoch FROM token_since)::bigint"
@@ -100,6 +104,7 @@ _HELD = """
         HAVING NOT coalesce(bool_or(lease_request = $3), false)
     ), """
 _ROOM = "coalesce((SELECT room FROM held), 0)"
+_ROOM_WITHIN = f"CASE WHEN (SELECT passed FROM limits) THEN least({_ROOM}, 1) ELSE 0 END"
 _STORAGE_THERE = " AND ($12 = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = $12))"
 _FIRST_JOBS = """ready AS MATERIALIZED (
         SELECT id FROM brokerage_job
@@ -131,17 +136,23 @@ _WRITE_THERE = """, placed AS (
         UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
     )"""
 _LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
-_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
-_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
-_BOUND, _OPEN = f"{_SEND}{_NOTE}{_LEASED}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}{_LEASED}"
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
-_BY_KIND = {
-    (False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
-    (False, True): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
-    (True, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
-    (True, True): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
-}
-"""By (there is a window, the jobs are open)."""
+_PASSED, _COUNTED = fragments(first=13)
+
+
+def _leasing(*, any_job: bool, are_open: bool, limited: bool) -> Prepared:
+    """The statement for one kind of asks."""
+    there, room = _STORAGE_THERE if are_open else "", _ROOM_WITHIN if limited else _ROOM
+    ready = (_ANY_OF_THE_OLDEST if any_job else _FIRST_JOBS).format(there=there, room=room)
+    parts = [_HELD, f"{_PASSED}, " if limited else "", ready, _SEND]
+    parts += [_TO_THE_QUEUE, _NOTE, _WRITE_THERE] if are_open else [_NOTE]
+    parts += [f", {_COUNTED}" if limited else "", _LEASED]
+    name = "lease" + "_any" * any_job + "_open" * are_open + "_limited" * limited
+    return Prepared(name, f"{_TYPES}, {PARAMETERS}" if limited else _TYPES, "".join(parts))
+
+
+_BY_KIND = {kind: _leasing(any_job=kind[0], are_open=kind[1], limited=kind[2]) for kind in product((False, True), repeat=3)}
+"""By (there is a window, the jobs are open, kinds of jobs are limited)."""
 
 _OUTPUTS = Prepared(
     "place_outputs",
@@ -185,9 +196,10 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
 
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
+    Of limited ones the gauges are locked first.
     """
     calls = [
-        _BY_KIND[ask.window > 0, ask.queue_id > 0].with_values(
+        _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None].with_values(
             ask.task_queue,
             str(ask.pilot),
             str(ask.request),
@@ -199,9 +211,12 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
             ask.window,
             ask.queue_id,
             ask.storage,
+            *(ask.limits.columns if ask.limits else ()),
         )
         for ask in asks
     ]
+    if gauges := [id_ for ask in asks if ask.limits for id_ in ask.limits.ids]:
+        calls.insert(0, locking(gauges))
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
@@ -224,10 +239,13 @@ def lease(
     """
     try:
         for one in task_queues:
-            first, *others = leasing([Ask(one, pilot, request, lease_s, most) if isinstance(one, int) else one])
+            ask = Ask(one, pilot, request, lease_s, most) if isinstance(one, int) else one
+            calls = leasing([ask])
+            before = 1 if ask.limits else 0
             with transaction.atomic():
-                rows = first.run()
-                run_together(others)
+                run_together(calls[:before])
+                rows = calls[before].run()
+                run_together(calls[before + 1 :])
             for row in rows:
                 return Lease(*row)
     except IntegrityError:
