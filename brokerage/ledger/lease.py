@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.match_gauges import PARAMETERS, Passing, fragments, locking
+from brokerage.ledger.match_gauges import PARAMETERS, Passing, fragments
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -196,7 +196,6 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
 
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
-    Of limited ones the gauges are locked first.
     """
     calls = [
         _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None].with_values(
@@ -215,8 +214,6 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
         )
         for ask in asks
     ]
-    if gauges := [id_ for ask in asks if ask.limits for id_ in ask.limits.ids]:
-        calls.insert(0, locking(gauges))
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
@@ -239,13 +236,10 @@ def lease(
     """
     try:
         for one in task_queues:
-            ask = Ask(one, pilot, request, lease_s, most) if isinstance(one, int) else one
-            calls = leasing([ask])
-            before = 1 if ask.limits else 0
+            first, *others = leasing([Ask(one, pilot, request, lease_s, most) if isinstance(one, int) else one])
             with transaction.atomic():
-                run_together(calls[:before])
-                rows = calls[before].run()
-                run_together(calls[before + 1 :])
+                rows = first.run()
+                run_together(others)
             for row in rows:
                 return Lease(*row)
     except IntegrityError:

@@ -11,7 +11,7 @@ from brokerage.ledger.lease import Ask
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.job_document import LeasedJob
-from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE
+from brokerage.rules.dispatch.match_limits import FREE
 from brokerage.rules.dispatch.requirement import Hits
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 
@@ -48,7 +48,7 @@ class SiteTurn:
         """What the ask gets of the task queue, within the limits on kinds of jobs."""
         if not self.by_kind:
             return hand_out([ask])[0]
-        values = {name: some for name in ATTRIBUTES if (some := waiting.values(name))}
+        values = {name: waiting.values(name) for name in LIMITS.attributes(self.site)}
         if (limits := LIMITS.passing(self.site, values, self.ces)) is None:
             return hand_out([ask])[0]
         began = time.monotonic()

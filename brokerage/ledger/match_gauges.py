@@ -1,7 +1,8 @@
 """What the statement of a lease does with the gauges of running limits and delays: asks them, and counts the match (facts a6).
 
-They are locked by the statement before it, in the order of their ids: who holds them sees all matches so far, and nobody else
-matches until the transaction ends. The rule is `brokerage.rules.dispatch.match_limits`; a test holds the two together.
+They are locked first, in the order of their ids: who holds them sees all matches so far, as PostgreSQL reads a row anew when it
+locks it, and nobody else passes them until the transaction ends. The rule is that of `brokerage.rules.dispatch.match_limits`; a
+test holds the two together.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ PARAMETERS = "bigint[], int[], float8[], int[]"
 
 _PASSED = """limits AS MATERIALIZED (
         SELECT count(*) = cardinality({ids}) AND coalesce(bool_and(
-            (v.most < 0 OR (g.counted_at IS NOT NULL AND g.running + g.matched < v.most))
-            AND (v.interval_s <= 0 OR g.free_at IS NULL
-                OR g.free_at - make_interval(secs => (v.burst - 1) * v.interval_s) <= clock_timestamp())), true) AS passed
-        FROM unnest({columns}) AS v(id, most, interval_s, burst) JOIN brokerage_matchgauge g ON g.id = v.id
+            (({most})[n] < 0 OR (counted_at IS NOT NULL AND running + matched < ({most})[n]))
+            AND (({intervals})[n] <= 0 OR free_at IS NULL
+                OR free_at - make_interval(secs => (({bursts})[n] - 1) * ({intervals})[n]) <= clock_timestamp())), true) AS passed
+        FROM (
+            SELECT array_position({ids}, id) AS n, running, matched, counted_at, free_at FROM brokerage_matchgauge
+            WHERE id = ANY ({ids}) ORDER BY id FOR NO KEY UPDATE) AS locked
     )"""
 _COUNTED = """counted AS (
-        UPDATE brokerage_matchgauge g SET matched = g.matched + 1, free_at = CASE WHEN v.interval_s > 0
-            THEN greatest(g.free_at, clock_timestamp()) + make_interval(secs => v.interval_s) ELSE g.free_at END
-        FROM unnest({columns}) AS v(id, most, interval_s, burst), sent WHERE g.id = v.id
+        UPDATE brokerage_matchgauge g SET matched = g.matched + 1,
+            free_at = CASE WHEN ({intervals})[array_position({ids}, g.id)] > 0 THEN greatest(g.free_at, clock_timestamp())
+                + make_interval(secs => ({intervals})[array_position({ids}, g.id)]) ELSE g.free_at END
+        FROM sent WHERE g.id = ANY ({ids})
     )"""
 _LOCK = Prepared(
     "lock_gauges",
@@ -53,12 +57,11 @@ _LOCK = Prepared(
 
 
 def fragments(first: int) -> tuple[str, str]:
-    """Two parts of a WITH: `limits`, whether all were `passed`, and what counts one match, if `sent` has its row.
+    """Two parts of a WITH: `limits`, with whether all were `passed`, and what counts one match, if `sent` has its row.
 
     `first`: the number of the first of their PARAMETERS.
     """
-    numbers = [f"${first + i}" for i in range(len(PARAMETERS.split(",")))]
-    named = {"ids": numbers[0], "columns": ", ".join(numbers)}
+    named = {name: f"${first + i}" for i, name in enumerate(("ids", "most", "intervals", "bursts"))}
     return _PASSED.format(**named), _COUNTED.format(**named)
 
 

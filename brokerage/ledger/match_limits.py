@@ -103,13 +103,17 @@ class Limits:
         if not (rules := self._rules_of(site)):
             return FREE
         seen, counted = self._seen.get(site), rules.running.keys()
-        if seen is None or seen.due & counted or seen.ids.keys() != rules.limits() or seen.age_s() > FREE_FRESH_S:
+        if seen is None or seen.due & counted or seen.ids.keys() != rules.limits or seen.age_s() > FREE_FRESH_S:
             seen = self._read(site, rules)
         found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
         if found and seen.age_s() > FRESH_S:
             seen = self._read(site, rules)
             found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
         return found
+
+    def attributes(self, site: str) -> frozenset[str]:
+        """Those of which a value is limited at the site."""
+        return self._rules_of(site).attributes
 
     def passing(self, site: str, values: Values, ces: Collection[str] = ()) -> Passing | None:
         """What the lease of a job with these values has to pass at the site (`Ask.limits`); None: nothing."""
@@ -158,8 +162,8 @@ class Limits:
     def _read(self, site: str, rules: SiteRules) -> _Seen:
         """The gauges of a site, after the jobs there were counted, where that is due."""
         seen = _see(site)
-        if seen.gauges.keys() != rules.limits():
-            _keep_only(site, rules.limits(), seen.gauges.keys())
+        if seen.gauges.keys() != rules.limits:
+            _keep_only(site, rules.limits, seen.gauges.keys())
             seen = _see(site)
         if seen.due & rules.running.keys() and _count(
             site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids]

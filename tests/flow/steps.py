@@ -14,11 +14,11 @@ from django.db.models import F
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from broker_site.foundation.sql.prepared import Prepared, run_together
+from broker_site.foundation.sql.prepared import Prepared
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
-from brokerage.ledger.match_gauges import PARAMETERS, fragments, locking
+from brokerage.ledger.match_gauges import PARAMETERS, fragments
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
@@ -107,7 +107,7 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
 
 
 _PASSED, _COUNTED = fragments(first=1)
-_MATCH = Prepared(
+MATCH = Prepared(
     "match_without_job",
     PARAMETERS,
     f"WITH {_PASSED}, sent AS MATERIALIZED (SELECT WHERE (SELECT passed FROM limits)), {_COUNTED} SELECT passed FROM limits",
@@ -120,7 +120,7 @@ def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = (
         return FREE
     began = time.monotonic()
     with transaction.atomic():
-        ((passed,),) = run_together([locking(asked.ids), _MATCH.with_values(*asked.columns)])
+        ((passed,),) = MATCH.run(*asked.columns)
         if passed:
             limits.matched(site, asked)
             return FREE
