@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Amounts, Described, Description, is_any
+from brokerage.rules.dispatch.resource import Amounts, Described, Description, Place, accepted, is_any, names
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -242,21 +242,18 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     if (cpu_time_s := request.cpu_time_s) is None:
         cpu_time_s = (request.walltime_s or int(queue.maxtime)) * request.cores or UNKNOWN_S
     return DESCRIBED.resource(
-        (said, request.cores, queue.name, queue.site, principal.vo, credential, groups, stations, strict),
-        lambda: _description(principal, queue, ask, groups, stations, strict=strict),
+        (said, request.cores, principal.vo, credential, groups, strict),
+        lambda: _description(principal, ask, groups, strict=strict),
         Amounts(request.cores, request.memory_mb, request.disk_mb, request.walltime_s, cpu_time_s),
+        Place(queue.name, accepted((queue.site,)), names(stations)),
     )
 
 
-def _description(
-    principal: Principal, queue: PilotQueue, ask: FullAsk, groups: frozenset[str], stations: frozenset[str], *, strict: bool
-) -> Description:
-    """What the pilot offers beside the amounts."""
+def _description(principal: Principal, ask: FullAsk, groups: frozenset[str], *, strict: bool) -> Description:
+    """What the pilot offers beside the amounts, wherever it is."""
     said, serves = ask.resource, served(credential_of(principal), ask.resource.owner, ask.resource.owner_group, groups)
     return Description(
-        queue=queue.name,
         vo=principal.vo,
-        sites=frozenset((queue.site,)),
         grid_ces=said.grid_ce,
         platforms=said.platform,
         pilot_types=said.pilot_type,
@@ -269,7 +266,6 @@ def _description(
         banned_job_types=said.banned_job_types,
         banned_tags=said.banned_tags,
         setup=said.setup,
-        stations=stations,
         owners=serves.owners,
         owner_groups=serves.owner_groups,
         sharing_groups=groups,
