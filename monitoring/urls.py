@@ -7,6 +7,7 @@ from itertools import chain
 from django.urls import URLPattern, path, re_path
 
 from monitoring.views.asks import job_waiting_data, queue_asks_data
+from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -37,6 +38,10 @@ urlpatterns = [
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
+    path("datasets/<int:dataset_id>/", dataset, name="page-dataset"),
+    path("datasets/<int:dataset_id>.json", dataset, {"data": True}, name="page-dataset-data"),
+    path("files/<int:file_id>/", file, name="page-file"),
+    path("files/<int:file_id>.json", file, {"data": True}, name="page-file-data"),
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),

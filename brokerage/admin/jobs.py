@@ -25,6 +25,7 @@ from brokerage.models import (
     JobResult,
     JobRetryHistory,
     JobSpec,
+    MisfitQueue,
     Pilot,
     PlacementRound,
     TaskQueue,
@@ -265,6 +266,15 @@ class PlacementRoundAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "at", "last_change")
     ordering = ("-id",)
+
+
+@admin.register(MisfitQueue)
+class MisfitQueueAdmin(ReadOnlyAdmin):
+    """Where jobs wait that fit none of the slots that idle there."""
+
+    list_display = ("queue", "seen_at", "task_queues")
+    list_select_related = ("queue",)
+    ordering = ("-seen_at",)
 
 
 @admin.register(IdleHour)

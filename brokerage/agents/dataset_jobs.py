@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
 from broker_site.foundation.kernel.dice import dice
 from brokerage.agents.decision_cycle import DecisionCycle
+from brokerage.agents.idle_room import IdleRoom
 from brokerage.agents.throttling import Throttle
 from brokerage.config_keys import SERVER
 from brokerage.ledger.generate import give_up, make_jobs, take_input
@@ -60,7 +62,11 @@ FIRST = 3
 """Tasks of a run that are loaded before the others."""
 FULL_S = 0.2
 """How long a task rests at least whose queues are full, so that others are served, s."""
+MISFIT_S = 5.0
+"""The same where slots idle for which its jobs turned out too large once it was decided where they may run, s."""
 QUEUES_FULL = Delay("every queue that may take the task has as many waiting jobs as it may", FULL_S, pending=False)
+
+MISFIT = QUEUES_FULL._replace(seconds=MISFIT_S)
 
 DatasetJobs = tuple[int, Delay | None]
 """Jobs made from one dataset, and what the task waits for, if it does."""
@@ -74,7 +80,8 @@ class GenerateRun:
     `last_change`: number of the last move of a job before it. `loaded`: by task, whether what it reads could be loaded. `full`:
     those for which no queue had room. `traffic`: what is on the way for users, read where it matters. `made_for`: how many jobs,
     by owner. `scouts`: how many more are to be made of tasks that scout. `first_come`: idle slots are for whoever comes first, as
-    the run before kept some for shares that could not use them.
+    the run before kept some for shares that could not use them. `beside`: tasks that get jobs only for slots that
+    idle beside jobs of others.
     """
 
     run: Run
@@ -89,8 +96,10 @@ class GenerateRun:
     full: list[int] = field(default_factory=list)
     traffic: OwnerTraffic = field(default_factory=OwnerTraffic)
     made_for: Counter[tuple[str, str]] = field(default_factory=Counter)
+    beside: set[int] = field(default_factory=set)
     scouts: dict[int, int] = field(init=False)
     grants: JobGrants = field(init=False)
+    idle_room: IdleRoom = field(init=False)
 
     def __post_init__(self) -> None:
         scouting = [task.id for task in self.tasks if parse(task.split_rule).scouting]
@@ -102,6 +111,7 @@ class GenerateRun:
         parts = parts_of_shares(snapshot.facts, units.percents_of_shares(), wanting, beside)
         in_turn = () if self.first_come else [task.gshare for task in self.tasks]
         self.grants = JobGrants(loads, parts, in_turn)
+        self.idle_room = IdleRoom(self.grants, self.tasks)
 
     def excess(self, task: Task) -> str:
         """Why no more input is brought for the owner of the task; empty where it is."""
@@ -191,7 +201,14 @@ def _most_jobs(task: Task, run_state: GenerateRun, before: int = 0) -> int:
     requests, room = run_state.cycle.requests, run_state.throttle.room(task)
     room = None if room is None else room - before
     policy = requests.config.policy(task.vo, activity_of(task.prod_source_label))
-    return most_jobs(requests.snapshot, policy, ask, run_state.grants, gdpconfig.component("jobbroker", vo=task.vo), room)
+    config = gdpconfig.component("jobbroker", vo=task.vo)
+    run_state.beside.discard(task.id)
+    most = most_jobs(requests.snapshot, policy, ask, run_state.grants, config, room)
+    if most <= 0:
+        with run_state.idle_room.of(task):
+            most = most_jobs(requests.snapshot, policy, ask, run_state.grants, config, room)
+        run_state.beside |= {task.id} if most > 0 else set()
+    return most
 
 
 def _make(task: Task, dataset: Dataset, most: int, turns: MemoryTurns, run_state: GenerateRun) -> DatasetJobs:
@@ -220,7 +237,7 @@ def _make(task: Task, dataset: Dataset, most: int, turns: MemoryTurns, run_state
         return len(jobs), None
     if reason := lack or placement.reason:
         return 0, Delay(reason, gdpconfig.value("jobbroker", "PENDING_GENERIC", vo=task.vo), pending=False)
-    return 0, QUEUES_FULL
+    return 0, MISFIT if task.id in run_state.beside else QUEUES_FULL
 
 
 def owner_key(task: Task) -> tuple[str, str]:
@@ -264,7 +281,9 @@ def _place(
 
     chance, failed_at = dice(task.id, decision_id), queues_of_failures(usable.files)
     binding = _binding(task, usable)
-    placement = place_jobs(usable, task_decision, choose, queue_ids, grants, most, config, chance, failed_at, binding)
+    idle_room = run_state.idle_room.of(task, task_decision) if task.id in run_state.beside else nullcontext()
+    with idle_room:
+        placement = place_jobs(usable, task_decision, choose, queue_ids, grants, most, config, chance, failed_at, binding)
     grants.add(task.gshare, jobs_by_queue(placement.jobs, decision_id))
     return placement
 

@@ -38,7 +38,7 @@ from brokerage.rules.facts.ask import Usage
 from brokerage.rules.placement.distribution import ChosenQueue
 from brokerage.rules.placement.input_ways import NoPlace, Reachable, reachable
 from brokerage.rules.placement.place_jobs import chosen_places
-from brokerage.rules.placement.room import QueueLoad, fill, queue_loads
+from brokerage.rules.placement.room import QueueLoad, fill, queue_loads, without_misfits
 from brokerage.rules.placement.slots import JobGrants
 from brokerage.rules.placement.wait_cause import WaitCause, cause_of
 from brokerage.rules.world.grid_snapshot import GridSnapshot
@@ -76,7 +76,7 @@ def free(run: Run) -> int:
     touched, later = groups_touched(world, _moved, again_s / 2, MOST_GROUPS - len(urgent), urgent)
     groups = urgent + touched
     offered = station_sites({station for group in groups for station in group.ask.get("stations", ())})
-    grants, config = JobGrants(loads), BrokerConfig(gdpconfig.component)
+    grants, config = JobGrants(without_misfits(loads)), BrokerConfig(gdpconfig.component)
     more_left: list[int] = []
     causes: dict[int, WaitCause] = {}
 

@@ -4,6 +4,7 @@ Next: people, who see it on the pages of the queues, by REST and in /metrics.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterator, Sequence
 from itertools import chain
 
@@ -12,14 +13,15 @@ from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from brokerage.agents.throttling import counted_jobs, rules_of
 from brokerage.ledger.idle_slots import SlotState, drop_slots, note_idle
+from brokerage.ledger.misfits import MisfitsAt, note_misfits
 from brokerage.models import Decision
 from brokerage.queries.decisions import decision_facts
-from brokerage.queries.idle_slots import WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
+from brokerage.queries.idle_slots import SlotAsk, WaitingTask, idle_slots, open_queues, waiting_jobs, waiting_tasks
 from brokerage.queries.task_requirements import requirements_of
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.decision.assembly import DecisionRequest, decide_task
 from brokerage.rules.decision.policy_config import BrokerConfig
-from brokerage.rules.dispatch.idle_slots import Work, work_beside
+from brokerage.rules.dispatch.idle_slots import Work, misfits, work_beside
 from brokerage.rules.dispatch.requirement import Requirement
 from brokerage.rules.dispatch.task_requirement import of_job
 from brokerage.rules.placement.passed_queues import passed_queues
@@ -27,6 +29,8 @@ from workqueues.queries.units import Units
 from workqueues.rules.throttle.unit_verdict import judge_units
 from workqueues.rules.throttle.units import Group
 
+IN_VAIN_S = 5.0
+"""A slot that has asked for so long has seen every job that waited meanwhile."""
 MAKING = "a task passes here now, and its jobs are not made yet"
 
 
@@ -40,12 +44,23 @@ def slots(run: Run) -> int:
     offers = [slot.offer for slot in at_open]
     work = waiting_jobs(queues, len(offers)) if queues else []
     beside = work_beside(offers, work)
+    note_misfits(_misfits(at_open, beside, work))
     if None in beside and (tasks := waiting_tasks()):
         beside = work_beside(offers, [*work, *_work_of(run, tasks, {slot.offer.queue for slot in at_open})])
     of_slot = dict(zip((slot.pilot_id for slot in at_open), beside, strict=True))
     every_s = gdpconfig.value("agents", "PERIOD_slots")
     note_idle([SlotState(slot.pilot_id, slot.queue_id, slot.idle_s, of_slot.get(slot.pilot_id)) for slot in idle], every_s)
     return 0
+
+
+def _misfits(slots: Sequence[SlotAsk], beside: Sequence[Work | None], jobs: Sequence[Work]) -> list[MisfitsAt]:
+    """What fits no idle slot, at queues where slots idle that have seen all that waits and that none of it fits."""
+    alone: dict[str, list[SlotAsk]] = defaultdict(list)
+    for slot, work in zip(slots, beside, strict=True):
+        if work is None and slot.idle_s >= IN_VAIN_S:
+            alone[slot.offer.queue].append(slot)
+    found = misfits([slot.offer for slot in slots], jobs, alone)
+    return [MisfitsAt(alone[queue][0].queue_id, [slot.pilot_id for slot in alone[queue]], ids) for queue, ids in found.items()]
 
 
 def _work_of(run: Run, tasks: Sequence[WaitingTask], queues: Container[str]) -> Iterator[Work]:

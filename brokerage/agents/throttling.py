@@ -15,7 +15,8 @@ from typing import Self
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run
 from brokerage.queries.idle_slots import idle_vos
-from brokerage.queries.stranded_jobs import queue_services, stranded_task_queues, waiting_at, waiting_open
+from brokerage.queries.misfits import misfit_task_queues
+from brokerage.queries.stranded_jobs import queue_services, stranded_task_queues, waiting_at, waiting_in
 from brokerage.queries.unit_jobs import claimable_by_group, jobs_by_group
 from workqueues.ledger.claims import OpenGroup
 from workqueues.ledger.locks import database_time, release_locks, renew_locks, take_locks_in_turn
@@ -106,9 +107,12 @@ def counted_jobs() -> dict[Group, Counts]:
             jobs[waiting.group] += Counts(stranded=waiting.n)
     for limit_s in set(dead_s.values()) if services else ():
         stopped = {id_ for id_, queue in services.items() if queue.starts_none(limit_s)}
-        for waiting in waiting_open(stranded_task_queues(stopped)):
+        for waiting in waiting_in(stranded_task_queues(stopped)):
             if waiting.group in jobs and dead_s[waiting.group] == limit_s:
                 jobs[waiting.group] += Counts(stranded=waiting.n)
+    for waiting in waiting_in(misfit_task_queues(but_at=list(services))):
+        if waiting.group in jobs:
+            jobs[waiting.group] += Counts(stranded=waiting.n)
     return jobs
 
 

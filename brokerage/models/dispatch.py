@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -190,6 +191,18 @@ class IdleSlot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pilot_id} idle"
+
+
+class MisfitQueue(models.Model):
+    """Task queues with jobs at a queue that fit none of the slots that idle there, as it was found lately."""
+
+    queue = models.OneToOneField(ComputingQueue, models.CASCADE, primary_key=True, related_name="+")
+    seen_at = models.DateTimeField(db_default=Now(), help_text="when it was found")
+    slots = models.JSONField(help_text="the slots that idled: cores, MB of memory and disk, seconds, VO, what else they said")
+    task_queues = ArrayField(models.BigIntegerField(), help_text="the task queues")
+
+    def __str__(self) -> str:
+        return f"misfits at {self.queue_id}"
 
 
 class IdleHour(models.Model):

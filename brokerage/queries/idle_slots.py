@@ -57,7 +57,7 @@ class WaitingTask(NamedTuple):
 
 
 def idle_slots() -> list[SlotAsk]:
-    """All slots that idle now, at whatever queue, the longest idle first."""
+    """All slots that idle now, at whatever queue; the longest idle first."""
     with connection.cursor() as cursor:
         cursor.execute(
             """
@@ -102,14 +102,19 @@ FROM brokerage_taskqueue t WHERE t.id = ANY (%s)
 
 def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
     """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`."""
-    requirements = {row.id: row.requirement for queue in queues for row in WAITING.of(queue, fresh=True).rows}
+    rows = {row.id: row for queue in queues for row in WAITING.of(queue, fresh=True).rows}
     with connection.cursor() as cursor:
-        cursor.execute(_WAITING, [most, list(requirements)])
-        return [
-            Work(tuple(placed(requirements[id_], queues.values())), n, "jobs that fit wait here for the next ask of a pilot")
-            for id_, n in cursor.fetchall()
-            if n
-        ]
+        cursor.execute(_WAITING, [most, list(rows)])
+        counted = [(rows[id_], n) for id_, n in cursor.fetchall() if n]
+    return [
+        Work(
+            tuple(placed(row.requirement, queues.values())),
+            n,
+            "jobs that fit wait here for the next ask of a pilot",
+            task_queue_id=0 if row.is_open else row.id,
+        )
+        for row, n in counted
+    ]
 
 
 _TASKS = f"""

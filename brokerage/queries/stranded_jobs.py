@@ -55,7 +55,7 @@ FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
 WHERE j.computing_queue_id = ANY (%s) AND j.ended_at IS NULL AND j.status = ANY (%s)
 GROUP BY 1, 2, 3, 4, 5, 6
 """
-_OPEN_WAITING = """
+_WAITING_IN = """
 SELECT t.vo, t.prod_source_label, t.gshare, t.work_queue_id, t.resource_type, count(*)
 FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
 WHERE j.task_queue_id = ANY (%s) AND j.ready_priority IS NOT NULL
@@ -64,7 +64,7 @@ GROUP BY 1, 2, 3, 4, 5
 
 
 class WaitingJobs(NamedTuple):
-    """Jobs of a group that wait at one queue, or open (None)."""
+    """Jobs of a group that wait, at one queue where that is told."""
 
     queue_id: int | None
     group: Group
@@ -97,10 +97,10 @@ def stranded_task_queues(without: Collection[int], using: str = "default") -> li
         return [id_ for id_, places in cursor.fetchall() if all(place in without for place in places)]
 
 
-def waiting_open(task_queues: Sequence[int], using: str = "default") -> list[WaitingJobs]:
-    """Open jobs that wait in these task queues; nothing is asked where there are none."""
+def waiting_in(task_queues: Sequence[int], using: str = "default") -> list[WaitingJobs]:
+    """Jobs that wait in these task queues, which are open or at one queue each; nothing is asked where there are none."""
     if not task_queues:
         return []
     with connections[using].cursor() as cursor:
-        cursor.execute(_OPEN_WAITING, [list(task_queues)])
+        cursor.execute(_WAITING_IN, [list(task_queues)])
         return [WaitingJobs(None, Group(*columns), n) for *columns, n in cursor.fetchall()]

@@ -16,6 +16,7 @@ from django.db import connection
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Measured, QueueStorage, Site, Software, StorageEndpoint
 from brokerage.queries.links import load_links
+from brokerage.queries.misfits import KEPT_S, MISFITS
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
@@ -96,22 +97,24 @@ def load_facts(grid: Grid, now: datetime) -> Facts:
         software=_software(grid),
         work=work,
         total_rw=total_rw,
+        misfits=counts.misfits,
     )
 
 
 _NOBODY: Mapping[str, Any] = {"name": "", "group": "", "quota_exceeded": False, "full_storages": ()}
 
-_JOBS = """
+_JOBS = f"""
 WITH grouped AS MATERIALIZED (
     SELECT computing_queue_id, task_id, resource_type, status, count(*) AS n, sum(core_count) AS cores,
         count(*) FILTER (WHERE status = 'running' AND status_since > now() - interval '6 hours') AS started,
+        count(*) FILTER (WHERE status = 'activated' AND task_queue_id = ANY (ARRAY({MISFITS}))) AS misfits,
         min(status_since) FILTER (WHERE status = 'activated') AS waiting_since
     FROM brokerage_job WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4
 )
 SELECT q.name, coalesce(t.gshare, ''), g.resource_type, g.status, coalesce(t.nucleus, ''),
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.user_name ELSE '' END,
     CASE WHEN t.prod_source_label = ANY (%(users)s) THEN t.working_group ELSE '' END,
-    sum(g.n)::bigint, sum(g.cores)::bigint, sum(g.started)::bigint, min(g.waiting_since)
+    sum(g.n)::bigint, sum(g.cores)::bigint, sum(g.started)::bigint, sum(g.misfits)::bigint, min(g.waiting_since)
 FROM grouped g JOIN brokerage_computingqueue q ON q.id = g.computing_queue_id LEFT JOIN workqueues_task t ON t.id = g.task_id
 GROUP BY 1, 2, 3, 4, 5, 6, 7 ORDER BY 1, 2, 3, 4, 5, 6, 7
 """
@@ -143,10 +146,12 @@ STARTS_H = 6
 class _JobCounts(NamedTuple):
     """Jobs by queue, share, class of resources, status and nucleus, those of users by user too; what each user has; starts.
 
-    And since when jobs wait for a pilot at each queue.
+    And since when jobs wait for a pilot at each queue. `misfits`: by queue and share those that fit no idle slot, and which are
+    not among `jobs`.
     """
 
     jobs: tuple[Mapping[str, Any], ...]
+    misfits: tuple[Mapping[str, Any], ...]
     users: tuple[Mapping[str, Any], ...]
     starts: Mapping[str, float]
     waiting_since: Mapping[str, datetime]
@@ -157,11 +162,13 @@ def _job_counts(sites: set[str]) -> _JobCounts:
     used: dict[tuple[str, str], dict[str, int]] = {}
     starts: dict[str, float] = defaultdict(float)
     waiting: dict[str, datetime] = {}
+    misfits: Counter[tuple[str, str]] = Counter()
     dealt: Counter[int] = Counter()  # by task, so that the odd ones of its small task queues are not all for the same queue
     with connection.cursor() as cursor:
-        cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS)})
-        for queue, share, kind, status, nucleus, user, group, n, cores, started, since in cursor:
-            counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n
+        cursor.execute(_JOBS, {"users": list(ANALYSIS_LABELS), "kept": KEPT_S})
+        for queue, share, kind, status, nucleus, user, group, n, cores, started, misfit, since in cursor:
+            counts[queue, share, kind, status, nucleus if nucleus in sites else "", user] += n - misfit
+            misfits[queue, share] += misfit
             if started:
                 starts[queue] += started / STARTS_H
             if since:
@@ -181,8 +188,9 @@ def _job_counts(sites: set[str]) -> _JobCounts:
                 _add_use(used, user, group, "queued", n, cores)
     users = ({**_NOBODY, kind: who, **sums} for (kind, who), sums in sorted(used.items()))
     names = ("queue", "share", "resource_type", "status", "nucleus", "user")
-    jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items())
-    return _JobCounts(tuple(jobs), tuple(users), starts, waiting)
+    jobs = ({**NO_JOBS, **dict(zip(names, place, strict=True)), "n": n} for place, n in counts.items() if n)
+    unfit = ({"queue": queue, "share": share, "n": n} for (queue, share), n in misfits.items() if n)
+    return _JobCounts(tuple(jobs), tuple(unfit), tuple(users), starts, waiting)
 
 
 def _add_use(used: dict[tuple[str, str], dict[str, int]], user: str, group: str, state: str, n: int, cores: int) -> None:

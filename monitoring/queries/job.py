@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db.models import OuterRef, Q, Subquery
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
 from brokerage.models.job import MERGE_RELATION, TO_REASSIGN
+from monitoring.queries.copies import Copy, copies_of
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import NO_QUEUE, OPEN
-from workqueues.models import CatalogueFile, File, Replica, Task
+from workqueues.models import File, Task
 
 MOST_FILES = 500
 """Inputs, and outputs, that a page shows."""
 MOST_TRIES = 100
-
-
-class Copy(NamedTuple):
-    """A copy of a file: its storage endpoint, and where it lies below the root of that."""
-
-    storage: str
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:
     """Outputs of a job, at most MOST_FILES, or those of them that `only` says; two statements."""
     chosen = File.objects.using(alias()).filter(out_job_id=job_id, **only).select_related("dataset")
     files = list(chosen.order_by("type", "id")[:MOST_FILES])
-    copies = _copies(files)
+    copies = copies_of(files)
     return [
         OutputRow(
             **{name: getattr(f, name) for name in SAME},
@@ -86,23 +80,6 @@ def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:
         )
         for f in sorted(files, key=lambda f: f.type != "output")
     ]
-
-
-def _copies(files: list[File]) -> dict[tuple[str, str], list[Copy]]:
-    """(dataset, LFN) -> its copies, by storage endpoint."""
-    copies: dict[tuple[str, str], list[Copy]] = defaultdict(list)
-    if not files:
-        return copies
-    known = CatalogueFile.objects.filter(
-        lfn__in=[f.lfn for f in files],
-        dataset__name__in={f.dataset.dataset_name for f in files},
-        dataset__vo__in={f.dataset.vo for f in files},
-    )
-    replicas = Replica.objects.using(alias()).filter(file__in=known)
-    columns = ("file__dataset__name", "file__lfn", "storage", "path")
-    for dataset, lfn, storage, path in replicas.order_by("storage").values_list(*columns):
-        copies[dataset, lfn].append(Copy(storage, path or lfn))
-    return copies
 
 
 def pilot_of(job: Job) -> Pilot | None:

@@ -17,7 +17,8 @@ from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.states import JOB, TRANSFER
 from monitoring.wording import WORDS
-from workqueues.models import Task
+from workqueues.models import Dataset, File, Task
+from workqueues.states import TYPES
 
 ANY = "*"
 
@@ -37,9 +38,9 @@ def _name(label: str, column: str, hint: str = "", method: str = "match") -> dja
     return django_filters.CharFilter(label=label, field_name=column, method=method, max_length=256, widget=widget)
 
 
-def _task(**more: Any) -> _IdFilter:
+def _number(label: str, **more: Any) -> _IdFilter:
     widget = TextInput(attrs={"inputmode": "numeric", "size": 8})
-    return _IdFilter(label="Task", min_value=1, max_value=LARGEST_ID, widget=widget, **more)
+    return _IdFilter(label=label, min_value=1, max_value=LARGEST_ID, widget=widget, **more)
 
 
 class ListFilter(django_filters.FilterSet):
@@ -79,7 +80,7 @@ class JobFilter(ListFilter):
     kind = django_filters.TypedChoiceFilter(
         label="Kind", choices=[("", "any"), *((name, name) for name in KIND_NAMES)], coerce=JobKind.named
     )
-    task = _task(field_name="task_id")
+    task = _number("Task", field_name="task_id")
     queue = _name("At queue", "computing_queue__name")
     open_to = _name("Open to queue", "", method="of_open")
     user_name = _name("Owner", "user_name", method="of_owner")
@@ -101,6 +102,41 @@ class JobFilter(ListFilter):
         return chosen if JOB.final & set(states) else chosen.filter(ended_at=None)
 
 
+DATASET_STATES = tuple(state for state in WORDS["dataset"] if "," not in state)
+"""Those that are stored; others are only told."""
+
+
+class DatasetFilter(ListFilter):
+    narrow = frozenset({"task", "dataset_name"})
+    texts = ("dataset_name", "container_name")
+    aliases = {"task_id": "task", "name": "dataset_name"}
+
+    status = _states(DATASET_STATES)
+    dataset_name = _name("Name", "dataset_name", "mc23.evgen.*")
+    container_name = _name("Container", "container_name")
+    type = django_filters.ChoiceFilter(label="Type", choices=[(kind, kind) for kind in TYPES], empty_label="any")
+    task = _number("Task", field_name="task_id")
+    vo = _name("VO", "vo")
+
+    def of_states(self, rows: QuerySet[Dataset], column: str, states: Sequence[str]) -> QuerySet[Dataset]:
+        return rows.filter(status__in=sorted(states)) if states else rows
+
+
+class FileFilter(ListFilter):
+    narrow = frozenset({"task", "dataset", "lfn"})
+    texts = ("lfn",)
+    aliases = {"task_id": "task", "dataset_id": "dataset", "name": "lfn"}
+
+    status = _states(tuple(WORDS["file"]))
+    lfn = _name("Name", "lfn", "data.0001.*")
+    dataset = _number("Dataset", field_name="dataset_id")
+    type = django_filters.ChoiceFilter(label="Type", choices=[(kind, kind) for kind in TYPES], empty_label="any")
+    task = _number("Task", field_name="task_id")
+
+    def of_states(self, rows: QuerySet[File], column: str, states: Sequence[str]) -> QuerySet[File]:
+        return rows.filter(status__in=sorted(states)) if states else rows
+
+
 class TransferFilter(ListFilter):
     narrow = frozenset({"task"})
     texts = ("lfn", "source_site", "destination_site", "destination")
@@ -112,7 +148,7 @@ class TransferFilter(ListFilter):
     destination_site = _name("To site", "destination_site")
     destination = _name("To storage", "destination")
     reason = django_filters.ChoiceFilter(label="Reason", choices=[(reason, reason) for reason in REASONS], empty_label="any")
-    task = _task(method="of_task")
+    task = _number("Task", method="of_task")
     vo = _name("VO", "vo")
 
     def of_task(self, rows: QuerySet[Transfer], column: str, number: int) -> QuerySet[Transfer]:

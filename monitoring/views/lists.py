@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, queues, shares, verdicts of the throttler, transfers, links, agents."""
+"""The lists: tasks, jobs, datasets, files, queues, shares, verdicts of the throttler, transfers, links, agents."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ from django.http import HttpRequest, HttpResponseBase
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.database import alias
+from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
+from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
-from monitoring.tables.filters import JobFilter, TaskFilter, TransferFilter
+from monitoring.tables.filters import DatasetFilter, FileFilter, JobFilter, TaskFilter, TransferFilter
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
 
 TASKS = LongList("tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task_rows, "task:read")
 """Newest first."""
 JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read")
+"""Newest first."""
+DATASETS = LongList("datasets", DatasetRow, "datasets.html", DatasetFilter, visible_datasets, dataset_rows, "dataset:read")
+"""Newest first."""
+FILES = LongList("files", FileRow, "files.html", FileFilter, visible_files, file_rows, "dataset:read")
 """Newest first."""
 QUEUES = ShortList("queues", QueueRow, "queues.html", lambda _: queue_rows(), "grid:read", around=lambda: {"feeds": feed_lines()})
 """By name; and how old the grid is."""
@@ -50,4 +56,4 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, AGENTS)
+LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, AGENTS)

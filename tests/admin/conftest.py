@@ -15,6 +15,7 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import new_run, run_agent
 from brokerage.agents.throttling import Throttle
+from brokerage.ledger.misfits import MisfitsAt, note_misfits
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
 from brokerage.ledger.task_queues import requirement_set
@@ -137,6 +138,7 @@ def campaign() -> Task:
     note_vain_ask(idle.id, alpha.id, Resource(alpha.name, 1), 1.0)
     run_agent("slots", looked=True)
     grid_facts(alpha, beta)
+    note_misfits([MisfitsAt(alpha.id, [idle.id], [1])])
     limits_of_a_site(alpha, idle)
     moved_files(task)
     assert Agent.objects.exists()

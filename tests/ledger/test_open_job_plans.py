@@ -26,7 +26,7 @@ from brokerage.queries.open_places import open_jobs_of_queues, open_places
 from brokerage.queries.premerged import site_merges, waiting_to_merge
 from brokerage.queries.site_limits import station_sites
 from brokerage.queries.stranded_jobs import stranded_task_queues
-from brokerage.queries.stranded_jobs import waiting_open as open_by_group
+from brokerage.queries.stranded_jobs import waiting_in as open_by_group
 from brokerage.queries.task_queue_facts import task_queue_facts
 from brokerage.queries.task_status import queue_loads
 from brokerage.queries.waiting import WaitingWork

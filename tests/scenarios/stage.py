@@ -178,6 +178,18 @@ def long_and_short(stage: Stage) -> dict[str, Any]:
     return {"left_of_the_long_one": left}
 
 
+def misfits(stage: Stage) -> dict[str, Any]:
+    """Jobs with a tag that no pilot has wait at every queue, as many as may; then comes a task whose jobs any pilot can do."""
+    with stage.pilots(8, 0.4):
+        with_tag = [stage.submit("misfit", 100, tags=["GPU"]) for _ in range(2)]
+        stage.until(lambda: stage.number("SELECT count(*) FROM brokerage_job WHERE status = 'activated'") >= 8, "jobs wait")
+        plain = stage.submit("plain", 60)
+        seconds = stage.until(lambda: stage.done(plain), "the task that fits is done")
+        for task in with_tag:
+            stage.kill(task)
+    return {"seconds_of_plain": seconds}
+
+
 def queue_offline(stage: Stage) -> dict[str, Any]:
     """A queue goes offline under waiting jobs: they run elsewhere."""
     from broker_site.foundation.gdpconfig import set_override
@@ -360,6 +372,7 @@ SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
         at_rest,
         few_slots,
         long_and_short,
+        misfits,
         shares,
         queue_offline,
         override_frees,

@@ -35,6 +35,7 @@ def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(serv
     assert (seen["at_rest"]["p95_s"] < 1, seen["at_rest"]["sessions"] < seen["at_rest"]["moves"]) == (True, True), seen
     assert seen["few_slots"]["busy"] > 0.3, seen
     assert seen["long_and_short"]["left_of_the_long_one"] > 100, seen
+    assert seen["misfits"]["seconds_of_plain"] < 40, seen
     assert seen["queue_offline"]["others_s"] < 30, seen
     assert seen["queue_offline"]["closed_s"] < 40, seen
     assert seen["override_frees"]["freed_s"] < 2 * LOOK_AGAIN_S, seen

@@ -8,7 +8,7 @@ task has files due that passes its queue on present facts and whose unit may get
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from brokerage.rules.dispatch.requirement import Requirement, Resource, fits
@@ -21,6 +21,7 @@ class Work(NamedTuple):
     """Work for at most `n` slots, with what a job of it requires at each queue where it may run.
 
     `why`: what it waits for; `held`: that is a share, the throttler or a cap. `task_id`: 0 for jobs of several tasks.
+    `task_queue_id` of jobs that are bound to their one queue, else 0.
     """
 
     requirements: tuple[Requirement, ...]
@@ -28,6 +29,25 @@ class Work(NamedTuple):
     why: str
     held: bool = False
     task_id: int = 0
+    task_queue_id: int = 0
+
+
+def misfits(slots: Sequence[Resource], jobs: Sequence[Work], queues: Container[str]) -> Mapping[str, list[int]]:
+    """Queue, of these -> the task queues bound to it whose jobs fit none of its idle slots. `slots`, `jobs`: all there."""
+    found: dict[str, list[int]] = defaultdict(list)
+    for one in jobs:
+        (need, *others) = one.requirements
+        if one.task_queue_id and not others and need.queue in queues and not any(fits(need, slot) for slot in slots):
+            found[need.queue].append(one.task_queue_id)
+    return found
+
+
+def served_by(needs: Iterable[Requirement], slots: Iterable[Resource]) -> frozenset[str]:
+    """Queues with a slot among these that a job of the requirements, one for each queue, may do."""
+    at_queue: dict[str, list[Resource]] = defaultdict(list)
+    for slot in slots:
+        at_queue[slot.queue].append(slot)
+    return frozenset(need.queue for need in needs if any(fits(need, slot) for slot in at_queue[need.queue]))
 
 
 def work_beside(slots: Sequence[Resource], work: Sequence[Work]) -> list[Work | None]:

@@ -228,7 +228,11 @@ Entries = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The parts as read: entries with all their attributes, times as datetimes; software per queue; remaining work per site."""
+    """The parts as read: entries with all their attributes, times as datetimes; software per queue; remaining work per site.
+
+    `misfits`: jobs that wait where they fit no idle slot, by queue and share. They are not among `jobs`, since they start nothing
+    and keep no slot from a job that fits.
+    """
 
     now: datetime | None
     links: Entries = ()
@@ -242,6 +246,7 @@ class Facts:
     work: Entries = ()
     software: Mapping[str, Mapping[str, Any]] | None = None
     total_rw: Mapping[str, float] | None = None
+    misfits: Entries = ()
 
 
 def read_facts(document: Mapping[str, Any], grid: Grid, parts: type[StoredParts] = Parts) -> Facts:

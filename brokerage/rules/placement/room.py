@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil
 from types import MappingProxyType
@@ -32,7 +32,7 @@ class QueueLoad:
 
     `slots` None: nothing is known of them, no pilot asked lately and nobody declared any. `waiting`: for a pilot, by share;
     `moving`: for their input; `held`: by a pilot; `jobs`: in any state that is not final; `starts`: in the last two rounds, by
-    share.
+    share; `misfits`: those of `waiting` that fit no slot which idles there.
     """
 
     slots: int | None = None
@@ -41,6 +41,7 @@ class QueueLoad:
     held: int = 0
     jobs: int = 0
     starts: Mapping[str, int] = field(default_factory=dict)
+    misfits: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, limit: int, *, local: bool = True) -> int:
         """Jobs that it may still get; `limit`: NQUEUELIMITSITE, for a queue to which pilots only come when jobs wait.
@@ -66,6 +67,11 @@ class QueueLoad:
         """Slots that no job waits for: they are for whoever comes first."""
         return (self.slots or 0) - self.held - sum(self.waiting.values())
 
+    def without_misfits(self) -> QueueLoad:
+        """The load as it is for a job that fits one of the idle slots."""
+        fitting = {share: n - self.misfits.get(share, 0) for share, n in self.waiting.items()}
+        return replace(self, waiting=fitting, misfits={})
+
     def _most(self, limit: int) -> int:
         return limit if self.slots is None else max(self.slots, PER_START * sum(self.starts.values()))
 
@@ -90,6 +96,10 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
             waiting[entry["queue"]][entry["share"]] += entry["n"]
         elif (count := count_of.get(entry["status"])) is not None:
             count[entry["queue"]] += entry["n"]
+    misfits: dict[str, Counter[str]] = defaultdict(Counter)
+    for entry in facts.misfits:  # not among the jobs
+        misfits[entry["queue"]][entry["share"]] += entry["n"]
+        waiting[entry["queue"]][entry["share"]] += entry["n"]
     pilots = {entry["queue"]: entry for entry in facts.pilots}
     declared = _declared(facts.slots, now)
     return {
@@ -100,9 +110,15 @@ def queue_loads(facts: Facts, now: datetime, starts: Mapping[str, Mapping[str, i
             held[queue],
             held[queue] + sum(waiting.get(queue, {}).values()) + moving[queue] + beside[queue],
             starts.get(queue, {}),
+            misfits.get(queue, {}),
         )
         for queue in {*held, *waiting, *moving, *beside, *pilots, *declared, *starts}
     }
+
+
+def without_misfits(loads: Mapping[str, QueueLoad]) -> Mapping[str, QueueLoad]:
+    """The loads as they are for jobs that fit idle slots wherever there are any."""
+    return {queue: load.without_misfits() if load.misfits else load for queue, load in loads.items()}
 
 
 NO_SHARE = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil, floor
 from typing import NamedTuple
@@ -70,6 +71,30 @@ class JobGrants:
         self._jobs: Counter[tuple[str, str]] = Counter()
         self._all: Counter[str] = Counter()
 
+    @contextmanager
+    def leaving_misfits_aside(self, queues: Iterable[str]) -> Iterator[None]:
+        """For a while the jobs that fit no idle slot of these queues take no room there: for a job that does."""
+        before = self._loads, self.seen
+        self._loads = {**self._loads, **{queue: self._loads.get(queue, UNKNOWN).without_misfits() for queue in queues}}
+        self.seen = object()
+        try:
+            yield
+        finally:
+            self._loads, self.seen = before
+
+    def any_misfits(self) -> bool:
+        """Whether jobs wait somewhere that fit no slot which idles there."""
+        return any(load.misfits for load in self._loads.values())
+
+    def misfits(self, queue: str, share: str | None) -> int:
+        """Jobs that fit no idle slot of their queue and take room there: of a share, or (None) of all."""
+        misfits = self._loads.get(queue, UNKNOWN).misfits
+        return sum(misfits.values()) if share is None else misfits.get(share, 0)
+
+    def idle(self) -> Mapping[str, int]:
+        """Queue -> slots that idle there for whoever comes first, below zero where more jobs wait; of those that have slots."""
+        return {queue: load.idle() - self._all[queue] for queue, load in self._loads.items() if load.slots}
+
     def add(self, share: str, jobs: Mapping[str, int]) -> None:
         """Count jobs of a share: queue -> how many more."""
         for queue, n in jobs.items():
@@ -120,7 +145,7 @@ class JobGrants:
 
     def any_idle(self) -> bool:
         """Whether some queue has a slot that idles and for which no job waits."""
-        return any(load.idle() > self._all[queue] for queue, load in self._loads.items())
+        return any(n > 0 for n in self.idle().values())
 
     def untouched(self, queue: str) -> bool:
         """Whether no job is there, in any state."""
@@ -145,7 +170,8 @@ def total_room(queues: Queues, limit: int, grants: JobGrants, share: str | None)
 
     def free(table: Queues) -> tuple[int, dict[str, int]]:
         """All room before anything was given, and how many jobs of the share each queue may still have waiting."""
-        left = np.maximum(table.cap(limit) - table.waiting_or_defined, 0).tolist()
+        misfits = [grants.misfits(queue, share) for queue in table.own_names]
+        left = np.maximum(table.cap(limit) - table.waiting_or_defined - misfits, 0).tolist()
         by_queue = dict(zip(table.own_names, left, strict=True))
         return sum(max(min(left, grants.first_room(queue, limit, share)), 0) for queue, left in by_queue.items()), by_queue
 
@@ -171,7 +197,7 @@ def chosen_queues(
         queue, row = names[choice.row], choice.row
         if queue not in by_queue and queues.storage[row]:
             waiting, given = int(queues.queued[row]), grants.at(queue, share)
-            of_share = int(queues.cap(limit)[row]) - waiting - given
+            of_share = int(queues.cap(limit)[row]) - waiting - given - grants.misfits(queue, share)
             room = min(of_share, grants.room(queue, limit, share, local=bool(queues.local[row])))
             seen = ChosenQueue(choice.name, choice.weight, waiting).filled(given)
             by_queue[queue] = replace(seen, room=room, untouched=grants.untouched(queue))

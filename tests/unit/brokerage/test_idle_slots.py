@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import brokerage.policies  # noqa: F401 - declares the policies
 from brokerage.rules.decision.declare import POLICIES
-from brokerage.rules.dispatch.idle_slots import Work, work_beside
+from brokerage.rules.dispatch.idle_slots import Work, misfits, served_by, work_beside
 from brokerage.rules.dispatch.requirement import Requirement, Resource
 from brokerage.rules.placement.passed_queues import CAPS, SHARES
 
@@ -39,3 +39,22 @@ def test_work_that_does_not_fit_leaves_the_slot_to_what_does() -> None:
 def test_the_criteria_that_count_as_limits_are_those_of_policies() -> None:
     labels = {criterion.label for policy in POLICIES.values() for criterion in policy.criteria}
     assert labels >= CAPS | SHARES
+
+
+def test_jobs_bound_to_a_queue_are_misfits_where_none_of_its_idle_slots_fits_them() -> None:
+    small = SLOT._replace(memory_mb=500)
+    fits_one, large, elsewhere, open_one = (
+        work(1)._replace(task_queue_id=1),
+        work(5, memory_mb=4000)._replace(task_queue_id=2),
+        work(5, memory_mb=4000, queues=("BETA",))._replace(task_queue_id=3),
+        work(5, memory_mb=4000, queues=("ALPHA", "BETA")),
+    )
+    jobs = [fits_one, large, elsewhere, open_one]
+    assert misfits([SLOT, small], jobs, {"ALPHA"}) == {"ALPHA": [2]}
+    assert misfits([small], jobs, {"ALPHA"}) == {"ALPHA": [1, 2]}
+
+
+def test_a_job_finds_a_slot_only_where_one_idles_that_it_fits() -> None:
+    slots = [SLOT, SLOT._replace(queue="BETA", memory_mb=500)]
+    needs = [Requirement(queue, 1, 1000) for queue in ("ALPHA", "BETA", "GAMMA")]
+    assert served_by(needs, slots) == {"ALPHA"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -199,3 +200,21 @@ def test_a_queue_is_untouched_while_no_job_is_there_in_any_state() -> None:
     assert [grants.untouched(name) for name in "QR"] == [False, True]
     grants.add("MC", {"R": 1})
     assert not grants.untouched("R")
+
+
+def test_misfits_take_no_room_from_jobs_that_fit_an_idle_slot() -> None:
+    beside = QueueLoad(slots=10, waiting={"MC": 9, "DATA": 3}, jobs=12, misfits={"MC": 7, "DATA": 3})
+    grants = JobGrants({"Q": beside, "R": QueueLoad(slots=1)})
+    assert (grants.room("Q", 5, "MC"), grants.misfits("Q", "MC"), grants.misfits("Q", None)) == (-2, 7, 10)
+    with grants.leaving_misfits_aside(["Q"]):
+        assert (grants.room("Q", 5, "MC"), grants.misfits("Q", "MC"), grants.any_misfits()) == (8, 0, False)
+        grants.add("MC", {"Q": 3})
+        assert grants.room("Q", 5, "MC") == 5
+    assert (grants.room("Q", 5, "MC"), grants.any_misfits()) == (-5, True), "what was given since counts in any case"
+
+
+def test_misfits_wait_at_their_queue_though_they_are_not_among_its_jobs() -> None:
+    facts = replace(measured(jobs("activated", 2), pilot=pilots(3)), misfits=({"queue": "Q", "share": "MC", "n": 4},))
+    there = queue_loads(facts, NOW)["Q"]
+    assert (there.waiting, there.misfits, there.jobs, there.idle()) == ({"MC": 6}, {"MC": 4}, 6, -3)
+    assert there.without_misfits().idle() == 1
