@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import product
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -136,23 +135,31 @@ _WRITE_THERE = """, placed AS (
         UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
     )"""
 _LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
-_TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
 _PASSED, _COUNTED = fragments(first=13)
-
-
-def _leasing(*, any_job: bool, are_open: bool, limited: bool) -> Prepared:
-    """The statement for one kind of asks."""
-    there, room = _STORAGE_THERE if are_open else "", _ROOM_WITHIN if limited else _ROOM
-    ready = (_ANY_OF_THE_OLDEST if any_job else _FIRST_JOBS).format(there=there, room=room)
-    parts = [_HELD, f"{_PASSED}, " if limited else "", ready, _SEND]
-    parts += [_TO_THE_QUEUE, _NOTE, _WRITE_THERE] if are_open else [_NOTE]
-    parts += [f", {_COUNTED}" if limited else "", _LEASED]
-    name = "lease" + "_any" * any_job + "_open" * are_open + "_limited" * limited
-    return Prepared(name, f"{_TYPES}, {PARAMETERS}" if limited else _TYPES, "".join(parts))
-
-
-_BY_KIND = {kind: _leasing(any_job=kind[0], are_open=kind[1], limited=kind[2]) for kind in product((False, True), repeat=3)}
-"""By (there is a window, the jobs are open, kinds of jobs are limited)."""
+_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
+_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
+_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
+_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
+_SENT, _SENT_OPEN = f"{_SEND}{_NOTE}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}"
+_BOUND, _OPEN = f"{_SENT}{_LEASED}", f"{_SENT_OPEN}{_LEASED}"
+_WITHIN, _BOUND_WITHIN, _OPEN_WITHIN = (
+    f"{_HELD}{_PASSED}, ",
+    f"{_SENT}, {_COUNTED}{_LEASED}",
+    f"{_SENT_OPEN}, {_COUNTED}{_LEASED}",
+)
+_TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
+_TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
+_BY_KIND = {
+    (False, False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
+    (False, True, False): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
+    (True, False, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
+    (True, True, False): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
+    (False, False, True): Prepared("lease_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_WITHIN}{_BOUND_WITHIN}"),
+    (False, True, True): Prepared("lease_open_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_OPEN_WITHIN}{_OPEN_WITHIN}"),
+    (True, False, True): Prepared("lease_any_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_WITHIN}{_BOUND_WITHIN}"),
+    (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN_WITHIN}"),
+}
+"""By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
 
 _OUTPUTS = Prepared(
     "place_outputs",
