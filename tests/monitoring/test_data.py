@@ -45,7 +45,7 @@ class Data(TestCase):
             (
                 "datasets",
                 "?type=log&status=done,broken",
-                Dataset.objects.filter(type="log", status__in=["done", "broken"]).count(),
+                closed.count(),
             ),
             ("datasets", "?vo=nowhere", 0),
             ("files", f"?dataset={inputs}", 6),
