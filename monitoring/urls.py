@@ -13,6 +13,7 @@ from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
+from monitoring.views.search import search
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
@@ -29,6 +30,8 @@ def _list(listing: LongList | ShortList) -> list[URLPattern]:
 
 urlpatterns = [
     path("", home, name="page-home"),
+    path("search/", search, name="page-search"),
+    path("search.json", search, {"data": True}, name="page-search-data"),
     path("me/", mine, name="page-me"),
     path("me.json", mine, {"data": True}, name="page-me-data"),
     *chain.from_iterable(_list(listing) for listing in LISTS),
