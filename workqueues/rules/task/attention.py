@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from workqueues.states import TASK
+
 FAILING = 0.3
 """A task of whose ended input files more than this part was given up goes badly."""
 ENOUGH = 10
@@ -25,7 +27,7 @@ def attention(course: Course) -> str:
     """Why the task needs attention, in a few words; empty where it does not."""
     if course.status == "exhausted":
         return "stopped: tell it to retry, to finish, or kill it"
-    if course.status in ("broken", "failed"):
+    if course.status in TASK.corrupted and course.status != "aborted":
         return "ended badly"
     if course.status == "pending" and course.for_s > WAITS_S:
         return f"{course.status} for {_hours(course.for_s)}"
