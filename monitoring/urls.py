@@ -14,6 +14,7 @@ from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
 from monitoring.views.search import search
+from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
@@ -51,6 +52,7 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("throughput/", throughput, name="page-throughput"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

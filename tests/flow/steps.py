@@ -58,11 +58,14 @@ ROUND = (
     "stage",
     "limit",
     "watch",
+    "tally",
     "seal",
 )
 """Every agent."""
 
-BESIDE = frozenset({"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "seal"})
+BESIDE = frozenset(
+    {"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "tally", "seal"}
+)
 LIFE = tuple(name for name in ROUND if name not in BESIDE)
 """Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""
 
