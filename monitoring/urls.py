@@ -12,6 +12,8 @@ from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
+from monitoring.views.my_work import mine
+from monitoring.views.search import search
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
@@ -29,6 +31,10 @@ def _list(listing: LongList | ShortList) -> list[URLPattern]:
 
 urlpatterns = [
     path("", home, name="page-home"),
+    path("search/", search, name="page-search"),
+    path("search.json", search, {"data": True}, name="page-search-data"),
+    path("me/", mine, name="page-me"),
+    path("me.json", mine, {"data": True}, name="page-me-data"),
     *chain.from_iterable(_list(listing) for listing in LISTS),
     path("tasks/<int:task_id>/", task, name="page-task"),
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
