@@ -41,8 +41,7 @@ FROM (
 _MOVE_MARK = "UPDATE brokerage_tallymark SET xid = %(to_xid)s::xid8, change_id = %(to_change)s WHERE id = 1"
 _DONE = """
 UPDATE brokerage_tallymark SET counted_at = coalesce((
-    SELECT c.at FROM brokerage_jobchange c, brokerage_tallymark m WHERE (c.xid, c.id) > (m.xid, m.change_id)
-    ORDER BY c.xid, c.id LIMIT 1), now())
+    SELECT at FROM brokerage_jobchange WHERE (xid, id) > (%(to_xid)s::xid8, %(to_change)s) ORDER BY xid, id LIMIT 1), now())
 WHERE id = 1
 """
 
@@ -156,14 +155,16 @@ def count_changes(limit: int) -> int | None:
         with connection.cursor() as cursor:
             cursor.execute(_END, named)
             n, named["to_xid"], named["to_change"] = cursor.fetchone() or (0, None, None)
-            if n:
+            if not n:
+                named |= {"to_xid": mark.xid, "to_change": mark.change}
+            else:
                 cursor.execute(_COUNT, named)
                 counts = _by_group(cursor.fetchall())
                 counts |= count_errors(BATCH, named)
                 _add(counts)
                 cursor.execute(_MOVE_MARK, named)
             if n < limit:
-                cursor.execute(_DONE)
+                cursor.execute(_DONE, named)
         return int(n)
 
 

@@ -73,6 +73,13 @@ class Indexed(TestCase):
         TallyMark.objects.update(xid=5_010, change_id=0, first_id=0)
         self.hold(lambda: self.assertEqual(count_changes(20_000), 0), "job_change_by_transaction")
 
+    def test_no_statement_walks_along_the_history(self) -> None:
+        TallyMark.objects.update(xid=5_010, change_id=0, first_id=0)
+        with plans() as found:
+            count_changes(20_000)
+        walks = [n for plan in found for n in plan.nodes() if n.get("Relation Name") == "brokerage_jobchange"]
+        self.assertEqual([node["Node Type"] for node in walks if "Index Cond" not in node], [])
+
     def test_levels_are_compared_with_jobs_that_have_not_ended(self) -> None:
         TallyMark.objects.update(xid=5_010, change_id=0, first_id=0)
         with plans() as found:
