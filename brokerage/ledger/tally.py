@@ -47,7 +47,12 @@ WHERE id = 1
 
 BEHIND = "(c.xid, c.id) > (%(xid)s::xid8, %(change)s) AND c.id >= %(first)s"
 _CHANGED = f"SELECT c.at, c.old, c.new, c.job_id FROM brokerage_jobchange c WHERE {BEHIND}"
-BATCH = f"{_CHANGED} AND (c.xid, c.id) <= (%(to_xid)s::xid8, %(to_change)s)"
+# The limits tell the planner how few rows these are in a long history: it would read whole tables to join them.
+_FIRST = "ORDER BY c.xid, c.id LIMIT %(limit)s"
+BATCH = f"{_CHANGED} AND (c.xid, c.id) <= (%(to_xid)s::xid8, %(to_change)s) {_FIRST}"
+MOST_BEHIND = 100_000
+"""Changes that are not counted yet with which levels are compared."""
+_BEHIND = f"SELECT count(*) FROM ({_CHANGED} {_FIRST}) AS behind"
 _AT_QUEUES = """
     LEFT JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
     LEFT JOIN brokerage_computingqueue r ON r.id = j.computing_queue_id
@@ -80,7 +85,7 @@ HAVING sum(n) <> 0
 """
 _COUNT = f"WITH changed AS MATERIALIZED ({BATCH}), {_COUNTED} {_BY_FAMILY.format(counted='counted')}"
 _FACTS = f"""
-WITH changed AS MATERIALIZED ({_CHANGED}), {_COUNTED}, alive AS (
+WITH changed AS MATERIALIZED ({_CHANGED} {_FIRST}), {_COUNTED}, alive AS (
     SELECT status, task_id, task_queue_id, computing_queue_id, kind, count(*) AS n FROM brokerage_job
     WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4, 5
 ), facts AS (
@@ -135,6 +140,10 @@ class _Mark(NamedTuple):
     first: int
 
 
+class TooFarBehind(Exception):
+    """There are too many changes that are not counted yet."""
+
+
 class Compared(NamedTuple):
     """By how many jobs the levels were off, and how many jobs were elsewhere without having moved."""
 
@@ -171,8 +180,8 @@ def count_changes(limit: int) -> int | None:
 def compare_levels() -> Compared | None:
     """Compare the levels with the jobs, and put them right: by how much they were off. None: another run is at it.
 
-    One statement reads all jobs that have not ended. A queue, share or owner may change without a move of the job, so only
-    numbers by VO and state tell that something was not counted.
+    One statement reads all jobs that have not ended. A queue, share or owner may change without a move of the job, so only numbers
+    by VO and state tell that something was not counted. Raises TooFarBehind where much is not counted yet.
     """
     with transaction.atomic():
         mark = _locked()
@@ -206,8 +215,12 @@ def _locked() -> _Mark | None:
 
 def _compare(mark: _Mark, *, told: bool = True) -> Compared:
     with connection.cursor() as cursor:
-        cursor.execute(_FACTS, {"xid": mark.xid, "change": mark.change, "first": mark.first})
+        named: dict[str, str | int] = {"xid": mark.xid, "change": mark.change, "first": mark.first, "limit": MOST_BEHIND}
+        cursor.execute(_FACTS, named)
         facts = cursor.fetchall()
+        cursor.execute(_BEHIND, named)
+        if (cursor.fetchone() or (0,))[0] == MOST_BEHIND:
+            raise TooFarBehind(f"{MOST_BEHIND:,} moves of jobs are not counted yet: the levels cannot be compared")
         cursor.execute(_LEVELS)
         wrong = {key: n for key, n in _by_group([*facts, *cursor.fetchall()]).items() if n}
         _add(wrong)

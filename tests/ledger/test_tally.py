@@ -248,14 +248,26 @@ def test_counts_are_kept_as_long_as_configured(queue: ComputingQueue) -> None:
     count_changes(MANY)
     Agent.objects.all().delete()
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=3))
+    TallyMark.objects.update(compared_at=None)
     run_agent("tally", looked=True)
     assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {FIVE_MINUTES_S, HOUR_S}
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=15))
+    TallyMark.objects.update(compared_at=None)
     Agent.objects.all().delete()
     run_agent("tally", looked=True)
     assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {HOUR_S}
     assert forget_buckets(HOUR_S, 730 * 86400, 10) == 0
     TallyBucket.objects.all().delete()
+
+
+def test_levels_are_not_compared_while_much_is_not_counted(queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    work("much", 3)
+    monkeypatch.setattr(tally, "MOST_BEHIND", 2)
+    with pytest.raises(tally.TooFarBehind):
+        compare_levels()
+    assert levels() == {}
+    count_changes(MANY)
+    assert compare_levels() == (0, 0)
 
 
 def test_groups_get_their_numbers_once(queue: ComputingQueue) -> None:
