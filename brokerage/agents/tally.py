@@ -26,9 +26,9 @@ def tally(run: Run) -> int:
     """
     config, end = gdpconfig.component("tally"), time.monotonic() + LONGEST_S
     counted: int | None = BATCH
-    while counted == BATCH and time.monotonic() < end:
+    while counted is not None and counted >= BATCH and time.monotonic() < end:
         counted = count_changes(BATCH)
-    if counted is None or counted == BATCH or not _is_due(config["COMPARE"]):
+    if counted is None or counted >= BATCH or not _is_due(config["COMPARE"]):
         return 0
     compared = compare_levels()
     if compared is not None and compared.off:
