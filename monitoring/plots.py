@@ -184,3 +184,14 @@ def _path(edge: Sequence[int], most: int, width: int, order: Sequence[int]) -> s
         if not inner or not edge[order[place - 1]] == edge[i] == edge[order[place + 1]]:
             kept.append(f"{_x(i, len(edge), width):.1f} {_y(edge[i], most):.1f}")
     return "L".join(kept)
+
+
+def sparkline(bars: Sequence[int], jobs: int) -> SafeString:
+    """A row of small bars, each a part of the largest, of 100: how often something happened from then to now."""
+    shapes = format_html_join(
+        "", '<rect x="{}" y="{}" width="2" height="{}"/>', ((3 * i, 20 - n / 5, n / 5) for i, n in enumerate(bars) if n)
+    )
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {} 20" width="{}" height="20" role="img" aria-label="{} jobs, {}">{}</svg>',
+        3 * len(bars), 3 * len(bars), jobs, "over the time from left to right", shapes,
+    )  # fmt: skip

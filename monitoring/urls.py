@@ -9,6 +9,7 @@ from django.urls import URLPattern, path, re_path
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
@@ -52,6 +53,8 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("errors/", errors, name="page-errors"),
+    re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
