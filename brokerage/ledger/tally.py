@@ -66,10 +66,11 @@ _WHOSE = """coalesce(t.vo, '') AS vo, coalesce(t.gshare, '') AS share, coalesce(
     coalesce(j.kind, 0) AS kind, coalesce(w.name, '') AS waits_at, coalesce(r.name, '') AS placed_at"""
 _COUNTED = f"""
 counted AS (
-    SELECT date_trunc('minute', p.at) AS minute, v.what, p.vo, CASE WHEN v.waits THEN p.waits_at ELSE p.placed_at END AS queue,
-        p.share, p.kind, p.user_name, v.n
+    SELECT p.minute, v.what, p.vo, CASE WHEN v.waits THEN p.waits_at ELSE p.placed_at END AS queue,
+        p.share, p.kind, p.user_name, v.n * p.n AS n
     FROM (
-        SELECT c.at, c.old, c.new, {_WHOSE} FROM changed c LEFT JOIN brokerage_job j ON j.id = c.job_id {_AT_QUEUES}
+        SELECT date_trunc('minute', c.at) AS minute, c.old, c.new, {_WHOSE}, count(*) AS n
+        FROM changed c LEFT JOIN brokerage_job j ON j.id = c.job_id {_AT_QUEUES} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
     ) AS p CROSS JOIN LATERAL (
         SELECT p.old, -1, p.old IN ({JOB.waiting.sql}) WHERE p.old <> '{NEW}' AND p.old <> p.new
         UNION ALL SELECT p.new, 1, p.new IN ({JOB.waiting.sql}) WHERE p.new IN ({JOB.live.sql}) AND p.old <> p.new
