@@ -22,20 +22,26 @@ from brokerage.rules.facts.rollups import FLOWS, MADE, STARTED, STEPS, Family
 from brokerage.states import JOB
 
 _LOCK = "SELECT xid::text, change_id, first_id FROM brokerage_tallymark WHERE id = 1 FOR UPDATE SKIP LOCKED"
-_BEGIN = """
-INSERT INTO brokerage_tallymark (id, xid, change_id) SELECT 1, pg_snapshot_xmin(pg_current_snapshot()), 0 ON CONFLICT DO NOTHING
+# Changes of all transactions before this one are there to see. Those of other databases of the cluster write none, and may take
+# long; one of which is not told where it runs counts as of this.
+_HORIZON = """
+coalesce((
+    SELECT x FROM pg_snapshot_xip(pg_current_snapshot()) AS x
+    WHERE NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.backend_xid = x::xid AND a.datname <> current_database())
+    ORDER BY x LIMIT 1), pg_snapshot_xmax(pg_current_snapshot()))
 """
+_BEGIN = f"INSERT INTO brokerage_tallymark (id, xid, change_id) SELECT 1, {_HORIZON}, 0 ON CONFLICT DO NOTHING"
 # Numbers of transactions begin anew in a database that was restored from a dump.
-_BEGIN_ANEW = """
-UPDATE brokerage_tallymark SET xid = pg_snapshot_xmin(pg_current_snapshot()), change_id = 0,
+_BEGIN_ANEW = f"""
+UPDATE brokerage_tallymark SET xid = {_HORIZON}, change_id = 0,
     first_id = (SELECT coalesce(max(id), 0) + 1 FROM brokerage_jobchange)
 WHERE xid > pg_snapshot_xmax(pg_current_snapshot()) RETURNING xid::text, change_id, first_id
 """
-_END = """
+_END = f"""
 SELECT count(*), (array_agg(xid ORDER BY xid DESC, id DESC))[1]::text, (array_agg(id ORDER BY xid DESC, id DESC))[1]
 FROM (
     SELECT xid, id FROM brokerage_jobchange
-    WHERE (xid, id) > (%(xid)s::xid8, %(change)s) AND xid < pg_snapshot_xmin(pg_current_snapshot())
+    WHERE (xid, id) > (%(xid)s::xid8, %(change)s) AND xid < {_HORIZON}
     ORDER BY xid, id LIMIT %(limit)s) AS batch
 """
 _MOVE_MARK = "UPDATE brokerage_tallymark SET xid = %(to_xid)s::xid8, change_id = %(to_change)s WHERE id = 1"
