@@ -21,20 +21,19 @@ LONGEST_S = 30.0
 
 @agent("tally")
 def tally(run: Run) -> int:
-    """Count, compare where it is time, and remove what is old. Always 0: an agent that handled rows is run again at once, and
+    """Count, and where it is time compare and remove what is old. Always 0: an agent that handled rows is run again at once, and
     counting has its period.
     """
     config, end = gdpconfig.component("tally"), time.monotonic() + LONGEST_S
     counted: int | None = BATCH
-    while counted == BATCH and time.monotonic() < end:
+    while counted is not None and counted >= BATCH and time.monotonic() < end:
         counted = count_changes(BATCH)
-    if counted is None:
+    if counted is None or counted >= BATCH or not _is_due(config["COMPARE"]):
         return 0
-    if counted < BATCH and _is_due(config["COMPARE"]):
-        compared = compare_levels()
-        if compared is not None and compared.off:
-            off = f"{compared.off} jobs differ from what was counted; the counts are put right"
-            run.leave("levels", RuntimeError(off))
+    compared = compare_levels()
+    if compared is not None and compared.off:
+        off = f"{compared.off} jobs differ from what was counted; the counts are put right"
+        run.leave("levels", RuntimeError(off))
     keep = dict(zip(STEPS, (config["KEEP_MINUTES"], config["KEEP_5_MINUTES"], config["KEEP_HOURS"]), strict=True))
     for step_s, keep_s in keep.items():
         while time.monotonic() < end and forget_buckets(step_s, keep_s, BATCH) == BATCH:

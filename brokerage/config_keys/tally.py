@@ -8,7 +8,8 @@ declare_table(
     """
 [tally]
 COMPARE | duration | 15min | 1s..7d | decision L3
-    So often the counted numbers of jobs in each state are compared with the jobs themselves, and put right.
+    So often the counted numbers of jobs in each state are compared with the jobs themselves and put right, and
+    counts that are too old removed.
 KEEP_MINUTES | duration | 2d | 2h..30d | decision L3
     So long counts by the minute are kept.
 KEEP_5_MINUTES | duration | 14d | 1d..365d | decision L3

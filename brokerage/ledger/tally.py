@@ -1,8 +1,9 @@
 """Roll-ups of jobs: each change of a job's history is counted once, in the transaction that moves the mark (decision L3).
 
-A change is read when all transactions up to its own have ended: none with a lower number can appear later, so the mark passes
-nobody by. Who holds the mark's row counts; a second run at once leaves. Levels are kept by differences and compared with the jobs
-now and then, in one statement that takes away what is not counted yet: so they agree at any load.
+The mark is a snapshot of the database: what it shows is counted, whatever commits later is not. So nobody is passed by, and a
+transaction that is open for long holds nobody up. Who holds the mark's row counts; a second run at once leaves. Levels are kept
+by differences and compared with the jobs now and then, in one statement that takes away what is not counted yet: so they agree at
+any load.
 """
 
 from __future__ import annotations
@@ -18,42 +19,42 @@ from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.error_tally import count_errors
 from brokerage.ledger.tally_groups import NO_GROUP, Group, ids_of
 from brokerage.models import TallyMark
+from brokerage.rules.facts.db_snapshot import seen_up_to
 from brokerage.rules.facts.rollups import FLOWS, MADE, STARTED, STEPS, Family
 from brokerage.states import JOB
 
-_LOCK = "SELECT xid::text, change_id, first_id FROM brokerage_tallymark WHERE id = 1 FOR UPDATE SKIP LOCKED"
-# Changes of all transactions before this one are there to see. Those of other databases of the cluster write none, and may take
-# long; one of which is not told where it runs counts as of this.
-_HORIZON = """
-coalesce((
-    SELECT x FROM pg_snapshot_xip(pg_current_snapshot()) AS x
-    WHERE NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.backend_xid = x::xid AND a.datname <> current_database())
-    ORDER BY x LIMIT 1), pg_snapshot_xmax(pg_current_snapshot()))
-"""
-_BEGIN = f"INSERT INTO brokerage_tallymark (id, xid, change_id) SELECT 1, {_HORIZON}, 0 ON CONFLICT DO NOTHING"
+_LOCK = "SELECT seen, first_id FROM brokerage_tallymark WHERE id = 1 FOR UPDATE SKIP LOCKED"
+_BEGIN = "INSERT INTO brokerage_tallymark (id, seen) SELECT 1, pg_current_snapshot()::text ON CONFLICT DO NOTHING"
 # Numbers of transactions begin anew in a database that was restored from a dump.
-_BEGIN_ANEW = f"""
-UPDATE brokerage_tallymark SET xid = {_HORIZON}, change_id = 0,
+_BEGIN_ANEW = """
+UPDATE brokerage_tallymark SET seen = pg_current_snapshot()::text,
     first_id = (SELECT coalesce(max(id), 0) + 1 FROM brokerage_jobchange)
-WHERE xid > pg_snapshot_xmax(pg_current_snapshot()) RETURNING xid::text, change_id, first_id
+WHERE pg_snapshot_xmax(seen::pg_snapshot) > pg_snapshot_xmax(pg_current_snapshot()) RETURNING id
 """
-_END = f"""
-SELECT count(*), (array_agg(xid ORDER BY xid DESC, id DESC))[1]::text, (array_agg(id ORDER BY xid DESC, id DESC))[1]
+_CHANGED = """
+SELECT c.at, c.old, c.new, c.job_id FROM brokerage_jobchange c
+WHERE c.xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, %(seen)s::pg_snapshot)
+    AND c.id >= %(first)s"""
+_NEW = """
+SELECT count(*), (array_agg(xid ORDER BY xid DESC))[1]::text, pg_current_snapshot()::text
 FROM (
-    SELECT xid, id FROM brokerage_jobchange
-    WHERE (xid, id) > (%(xid)s::xid8, %(change)s) AND xid < {_HORIZON}
-    ORDER BY xid, id LIMIT %(limit)s) AS batch
+    SELECT c.xid FROM brokerage_jobchange c
+    WHERE c.xid >= pg_snapshot_xmin(%(seen)s::pg_snapshot) AND NOT pg_visible_in_snapshot(c.xid, %(seen)s::pg_snapshot)
+        AND pg_visible_in_snapshot(c.xid, pg_current_snapshot()) AND c.id >= %(first)s
+    ORDER BY c.xid LIMIT %(limit)s) AS batch
 """
-_MOVE_MARK = "UPDATE brokerage_tallymark SET xid = %(to_xid)s::xid8, change_id = %(to_change)s WHERE id = 1"
-_DONE = """
-UPDATE brokerage_tallymark SET counted_at = coalesce((
-    SELECT at FROM brokerage_jobchange WHERE (xid, id) > (%(to_xid)s::xid8, %(to_change)s) ORDER BY xid, id LIMIT 1), now())
-WHERE id = 1
+_MOVE_MARK = """
+UPDATE brokerage_tallymark SET seen = %(to_seen)s, counted_at = CASE WHEN %(all)s THEN now() ELSE counted_at END WHERE id = 1
 """
-
-BEHIND = "(c.xid, c.id) > (%(xid)s::xid8, %(change)s) AND c.id >= %(first)s"
-_CHANGED = f"SELECT c.at, c.old, c.new, c.job_id FROM brokerage_jobchange c WHERE {BEHIND}"
-BATCH = f"{_CHANGED} AND (c.xid, c.id) <= (%(to_xid)s::xid8, %(to_change)s)"
+# The limits tell the planner how few rows these are in a long history: it would read whole tables to join them.
+_FIRST = "ORDER BY c.xid, c.id LIMIT %(limit)s"
+_SEEN_NOW = f"""{_CHANGED}
+    AND c.xid < pg_snapshot_xmax(%(to_seen)s::pg_snapshot) AND pg_visible_in_snapshot(c.xid, %(to_seen)s::pg_snapshot)"""
+BATCH = f"{_SEEN_NOW} {_FIRST}"
+_SIZE = f"SELECT count(*) FROM ({_SEEN_NOW}) AS batch"
+MOST_BEHIND = 100_000
+"""Changes that are not counted yet with which levels are compared."""
+_BEHIND = f"SELECT count(*) FROM ({_CHANGED} {_FIRST}) AS behind"
 _AT_QUEUES = """
     LEFT JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_taskqueue q ON q.id = j.task_queue_id
     LEFT JOIN brokerage_computingqueue r ON r.id = j.computing_queue_id
@@ -86,7 +87,7 @@ HAVING sum(n) <> 0
 """
 _COUNT = f"WITH changed AS MATERIALIZED ({BATCH}), {_COUNTED} {_BY_FAMILY.format(counted='counted')}"
 _FACTS = f"""
-WITH changed AS MATERIALIZED ({_CHANGED}), {_COUNTED}, alive AS (
+WITH changed AS MATERIALIZED ({_CHANGED} {_FIRST}), {_COUNTED}, alive AS (
     SELECT status, task_id, task_queue_id, computing_queue_id, kind, count(*) AS n FROM brokerage_job
     WHERE ended_at IS NULL GROUP BY 1, 2, 3, 4, 5
 ), facts AS (
@@ -136,9 +137,12 @@ Counts = Mapping[tuple[datetime, str, Group], int]
 
 
 class _Mark(NamedTuple):
-    xid: str
-    change: int
+    seen: str
     first: int
+
+
+class TooFarBehind(Exception):
+    """There are too many changes that are not counted yet."""
 
 
 class Compared(NamedTuple):
@@ -149,7 +153,8 @@ class Compared(NamedTuple):
 
 
 def count_changes(limit: int) -> int | None:
-    """Count at most so many of the changes that nobody has counted: how many. None: another run is at it.
+    """Count about so many of the changes that nobody has counted, those of one transaction together: how many; fewer than
+    `limit` where these are all. None: another run is at it.
 
     The first call only begins: what was before is not counted, but for the jobs as they stand.
     """
@@ -157,20 +162,20 @@ def count_changes(limit: int) -> int | None:
         mark = _locked()
         if mark is None:
             return None
-        named: dict[str, str | int | None] = {"xid": mark.xid, "change": mark.change, "first": mark.first, "limit": limit}
+        named: dict[str, str | int | bool] = {"seen": mark.seen, "first": mark.first, "limit": limit}
         with connection.cursor() as cursor:
-            cursor.execute(_END, named)
-            n, named["to_xid"], named["to_change"] = cursor.fetchone() or (0, None, None)
-            if not n:
-                named |= {"to_xid": mark.xid, "to_change": mark.change}
-            else:
+            cursor.execute(_NEW, named)
+            n, last, now = cursor.fetchone() or (0, None, mark.seen)
+            named |= {"to_seen": seen_up_to(mark.seen, now, int(last or 0)) if n == limit else now, "all": n < limit}
+            if n == limit:
+                cursor.execute(_SIZE, named)
+                named["limit"] = n = (cursor.fetchone() or (n,))[0]
+            if n:
                 cursor.execute(_COUNT, named)
                 counts = _by_group(cursor.fetchall())
                 counts |= count_errors(BATCH, named)
                 _add(counts)
-                cursor.execute(_MOVE_MARK, named)
-            if n < limit:
-                cursor.execute(_DONE, named)
+            cursor.execute(_MOVE_MARK, named)
         return int(n)
 
 
@@ -178,7 +183,7 @@ def compare_levels() -> Compared | None:
     """Compare the levels with the jobs, and put them right: by how much they were off. None: another run is at it.
 
     One statement reads all jobs that have not ended. A queue, share or owner may change without a move of the job, so only
-    numbers by VO and state tell that something was not counted.
+    numbers by VO and state tell that something was not counted. Raises TooFarBehind where much is not counted yet.
     """
     with transaction.atomic():
         mark = _locked()
@@ -212,8 +217,12 @@ def _locked() -> _Mark | None:
 
 def _compare(mark: _Mark, *, told: bool = True) -> Compared:
     with connection.cursor() as cursor:
-        cursor.execute(_FACTS, {"xid": mark.xid, "change": mark.change, "first": mark.first})
+        named: dict[str, str | int] = {"seen": mark.seen, "first": mark.first, "limit": MOST_BEHIND}
+        cursor.execute(_FACTS, named)
         facts = cursor.fetchall()
+        cursor.execute(_BEHIND, named)
+        if (cursor.fetchone() or (0,))[0] == MOST_BEHIND:
+            raise TooFarBehind(f"{MOST_BEHIND:,} moves of jobs are not counted yet: the levels cannot be compared")
         cursor.execute(_LEVELS)
         wrong = {key: n for key, n in _by_group([*facts, *cursor.fetchall()]).items() if n}
         _add(wrong)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from django.db import models
 from django.db.models.functions import Now
 
-from brokerage.models.transaction_id import TransactionIdField
 from brokerage.rules.dispatch.error_fingerprint import LONGEST
 from brokerage.rules.facts.rollups import STEPS, Family
 
 
 class TallyMark(models.Model):
-    """How far the history of jobs is counted: one row. What is behind (xid, change_id) is yet to be counted."""
+    """How far the history of jobs is counted: one row."""
 
     id = models.SmallIntegerField(primary_key=True, default=1, db_default=1)
-    xid = TransactionIdField(help_text="transaction of the last change that is counted")
-    change_id = models.BigIntegerField(help_text="the last change of it that is counted")
+    seen = models.TextField(help_text="snapshot of the database; changes that it does not show are yet to be counted")
     first_id = models.BigIntegerField(default=0, db_default=0, help_text="changes before this one are never counted")
     counted_at = models.DateTimeField(db_default=Now(), help_text="what happened before is counted")
     compared_at = models.DateTimeField(null=True, help_text="when the levels were last compared with the jobs")

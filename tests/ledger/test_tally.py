@@ -152,7 +152,7 @@ def test_whoever_dies_while_counting_has_counted_nothing(queue: ComputingQueue, 
     assert counted() == happened()
 
 
-def test_a_move_of_a_long_transaction_is_counted_when_it_is_over_and_late_ones_are_not_passed_by(queue: ComputingQueue) -> None:
+def test_a_long_transaction_holds_no_count_up_and_its_own_moves_are_counted_when_it_is_over(queue: ComputingQueue) -> None:
     work("slow", 4)
 
     def slow() -> None:
@@ -161,6 +161,9 @@ def test_a_move_of_a_long_transaction_is_counted_when_it_is_over_and_late_ones_a
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_current_xact_id()")  # an old number, and its moves come late
             together(partial(lives, queue, random.Random(1), 2), partial(count_changes, MANY))
+            together(lambda: [count_changes(3) for _ in range(20)])
+            seen, said = together(counted, happened)
+            assert seen == said != {}
             kill(Job.objects.filter(status="activated").latest("id"))
             together(partial(count_changes, MANY))
 
@@ -199,7 +202,7 @@ def test_jobs_of_before_the_first_count_are_levels_and_no_flows() -> None:
 def test_a_database_restored_from_a_dump_counts_on_with_the_numbers_of_its_transactions(queue: ComputingQueue) -> None:
     work("restored", 3)
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE brokerage_tallymark SET xid = '99999999999'")
+        cursor.execute("UPDATE brokerage_tallymark SET seen = '99999999999:99999999999:'")
         cursor.execute("UPDATE brokerage_jobchange SET xid = '99999999998'")
     count_changes(MANY)
     before = Counter(counted())
@@ -248,14 +251,26 @@ def test_counts_are_kept_as_long_as_configured(queue: ComputingQueue) -> None:
     count_changes(MANY)
     Agent.objects.all().delete()
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=3))
+    TallyMark.objects.update(compared_at=None)
     run_agent("tally", looked=True)
     assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {FIVE_MINUTES_S, HOUR_S}
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=15))
+    TallyMark.objects.update(compared_at=None)
     Agent.objects.all().delete()
     run_agent("tally", looked=True)
     assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {HOUR_S}
     assert forget_buckets(HOUR_S, 730 * 86400, 10) == 0
     TallyBucket.objects.all().delete()
+
+
+def test_levels_are_not_compared_while_much_is_not_counted(queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    work("much", 3)
+    monkeypatch.setattr(tally, "MOST_BEHIND", 2)
+    with pytest.raises(tally.TooFarBehind):
+        compare_levels()
+    assert levels() == {}
+    count_changes(MANY)
+    assert compare_levels() == (0, 0)
 
 
 def test_groups_get_their_numbers_once(queue: ComputingQueue) -> None:

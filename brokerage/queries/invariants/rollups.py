@@ -19,7 +19,8 @@ INVARIANTS = (
             UNION ALL
             SELECT t.vo, v.what, -v.n
             FROM brokerage_tallymark m
-                JOIN brokerage_jobchange c ON (c.xid, c.id) > (m.xid, m.change_id) AND c.id >= m.first_id AND c.old <> c.new
+                JOIN brokerage_jobchange c ON c.xid >= pg_snapshot_xmin(m.seen::pg_snapshot) AND c.id >= m.first_id
+                    AND NOT pg_visible_in_snapshot(c.xid, m.seen::pg_snapshot) AND c.old <> c.new
                 JOIN brokerage_job j ON j.id = c.job_id JOIN workqueues_task t ON t.id = j.task_id
                 CROSS JOIN LATERAL (VALUES (c.old, -1), (c.new, 1)) AS v(what, n)
             WHERE v.what IN ({JOB.live.sql})
