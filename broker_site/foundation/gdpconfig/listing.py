@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
@@ -19,6 +20,8 @@ class Setting:
     change: Change
     override_id: int
     fault: str = ""
+    until: datetime | None = None
+    afterwards: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,18 @@ class Effective:
         return general[0] if general else self.default
 
 
-def effective() -> list[Effective]:
+def effective(using: str = "default") -> list[Effective]:
     """All keys in the order of app, component and declaration, with their overrides, from the database as it is now (one query).
 
     Overrides of undeclared keys come last.
     """
     by_key: dict[tuple[str, str, str], list[Setting]] = {}
-    for o in Override.objects.select_related("change"):
+    for o in Override.objects.using(using).select_related("change__change_set"):
         try:
             name = keys.KEYS.matching(o.component, o.name, o.app)[0].name
         except BadConfig:
             name = o.name
-        setting = Setting(o.name, o.vo, o.value, o.change, o.pk, fault_of(o))
+        setting = Setting(o.name, o.vo, o.value, o.change, o.pk, fault_of(o), o.until, o.afterwards)
         by_key.setdefault((o.app, o.component, name), []).append(setting)
     rows = [
         Effective(key.app, key.component, key.name, key, tuple(by_key.pop((key.app, key.component, key.name), ())))
