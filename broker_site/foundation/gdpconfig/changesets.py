@@ -34,9 +34,20 @@ class Place(NamedTuple):
     name: str
     vo: str
 
+    @property
+    def key(self) -> str:
+        """The key as it is written."""
+        return f"{self.component}.{self.name}" if self.app == APP else f"{self.app}:{self.component}.{self.name}"
+
     def __str__(self) -> str:
-        key = f"{self.component}.{self.name}" if self.app == APP else f"{self.app}:{self.component}.{self.name}"
-        return f"{key} for {self.vo}" if self.vo else key
+        return f"{self.key} for {self.vo}" if self.vo else self.key
+
+
+def split_key(key: str) -> tuple[str, str, str]:
+    """App, component and name of a key as it is written: `jobbroker.NQUEUELIMITSITE`, `pandaserver:watcher.X` for another app."""
+    front, _, name = key.strip().partition(".")
+    app, _, component = front.rpartition(":")
+    return (app or APP, component, name) if name else (APP, "", front)
 
 
 @dataclass(frozen=True, slots=True)

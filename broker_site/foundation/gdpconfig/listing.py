@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
+
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
 from broker_site.foundation.gdpconfig.models import Change, Override
@@ -37,6 +40,16 @@ class Effective:
     @property
     def default(self) -> str:
         return self.key.write(self.key.default) if self.key else ""
+
+    @property
+    def written(self) -> str:
+        """The key as it is written."""
+        return f"{self.component}.{self.name}" if self.app == keys.APP else f"{self.app}:{self.component}.{self.name}"
+
+    def says(self, words: str) -> bool:
+        """Whether all of these words stand in key or documentation, whatever their case."""
+        text = f"{self.app} {self.written} {self.key.doc if self.key else ''}".lower()
+        return all(word in text for word in words.lower().split())
 
     @property
     def effective(self) -> str:
@@ -73,3 +86,9 @@ def fault_of(override: Override) -> str:
     except BadConfig as bad:
         return str(bad)
     return ""
+
+
+def lines_of_sets() -> Coalesce:
+    """How many lines a change set has: to annotate a query of sets."""
+    lines = Change.objects.filter(change_set=OuterRef("pk")).order_by().values("change_set")
+    return Coalesce(Subquery(lines.annotate(n=Count("id")).values("n")), 0)

@@ -111,7 +111,7 @@ def revert(change_set: ChangeSet, *, who: str, why: str, source: Source = "comma
 def revert_draft(change_set: ChangeSet, *, who: str, why: str, source: Source) -> Draft:
     """The lines that `revert` applies; those left out whose old value holds already. BadConfig with rule `ended`."""
     lines = [_back(change) for change in change_set.lines.order_by("id")]
-    now, ended, kept = clock.now(), [], []
+    now, ended, kept = clock.now(), list[Problem](), list[Line]()
     held = _standing([line.place for line in lines])
     for line in lines:
         stands = held.get(line.place)
@@ -127,7 +127,7 @@ def revert_draft(change_set: ChangeSet, *, who: str, why: str, source: Source) -
 
 
 def end_expired(now: datetime) -> int:
-    """End overrides whose time is over, in one set: the lasting value that they were laid over holds again. How many there were."""
+    """End overrides whose time is over, in one set; the lasting values that they were laid over hold again. Answers how many."""
     if not Override.objects.filter(until__lte=now).exists():
         return 0
     with transaction.atomic():

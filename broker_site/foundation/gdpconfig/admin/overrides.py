@@ -89,11 +89,9 @@ class OverrideAdmin(admin.ModelAdmin):
         """Every declared key with documentation, type, range, default and overrides; `?q=` looks in names and documentation."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        words = request.GET.get("q", "").lower().split()
         groups: dict[str, list[Effective]] = {}
         for row in effective():
-            text = f"{row.app} {row.component} {row.name} {row.key.doc if row.key else ''}".lower()
-            if all(word in text for word in words):
+            if row.says(request.GET.get("q", "")):
                 groups.setdefault(row.component if row.app == keys.APP else f"{row.app}: {row.component}", []).append(row)
         context = {
             **self.admin_site.each_context(request),
