@@ -6,6 +6,7 @@ from django.urls import path
 
 from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
 from brokerage.api.configuration import Configuration, ConfigurationChanges
+from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
@@ -90,4 +91,6 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("config/apply/", apply_form, name="page-config-apply"),
+    path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]
