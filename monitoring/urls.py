@@ -13,6 +13,9 @@ from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
+from monitoring.views.my_work import mine
+from monitoring.views.search import search
+from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
@@ -29,6 +32,10 @@ def _list(listing: LongList | ShortList) -> list[URLPattern]:
 
 urlpatterns = [
     path("", home, name="page-home"),
+    path("search/", search, name="page-search"),
+    path("search.json", search, {"data": True}, name="page-search-data"),
+    path("me/", mine, name="page-me"),
+    path("me.json", mine, {"data": True}, name="page-me-data"),
     *chain.from_iterable(_list(listing) for listing in LISTS),
     path("tasks/<int:task_id>/", task, name="page-task"),
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
@@ -52,6 +59,7 @@ urlpatterns = [
     path("config/<path:key>/", config_key, name="page-config-key"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
+    path("throughput/", throughput, name="page-throughput"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

@@ -28,6 +28,7 @@ from brokerage.agents import (  # noqa: F401 - declares them
     slots,
     stage,
     storage,
+    tally,
     transfer,
     watch,
 )
@@ -58,6 +59,7 @@ for _duty in (
     AgentDuty("stage", OFTEN_S, (), "looks for input that jobs wait for, and limits what is brought for each user"),
     AgentDuty("limit", 60.0, (), "keeps users and groups to what they may have running"),
     AgentDuty("watch", 600.0, (), "stops tasks of which too many jobs fail, and moves jobs that wait in vain"),
+    AgentDuty("tally", 10.0, (), "counts jobs over time"),
     AgentDuty("seal", 60.0, (), "seals the audit"),
 ):
     AGENTS.add(_duty.name, _duty)

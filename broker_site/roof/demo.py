@@ -42,6 +42,7 @@ PACE: Mapping[tuple[str, str, str], float] = {
             "transfer",
             "assess",
             "merge",
+            "tally",
         )
     },
     ("transfers", "BACKOFF", "jedi"): 2.0,

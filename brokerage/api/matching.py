@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.groups import Credential, groups_of, served, shari
 from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Amounts, Described, Description, is_any
+from brokerage.rules.dispatch.resource import Amounts, Described, Description, Place, accepted, is_any, names
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -109,6 +109,8 @@ class PilotMatch:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
                     return
+                if self.turn.hits and waiting.at_limit(self.turn.hits):
+                    continue  # it was met since the list was made
                 if (any_job and not window.size) or (waiting.is_open and self.queue.status != "online"):
                     continue  # open jobs are new work, which a queue that is drained or tested gets none of
                 self._tried = waiting
@@ -130,6 +132,8 @@ class PilotMatch:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request, full = self.ask.request, None
         try:
+            if self._tried is None and (best := next(self.asks, None)) is not None:
+                jobs = self._hand_out(best)  # no other ask was carried out together with it
             before = [] if jobs else handed_out_before(self.pilot_id, request.request)
             if not jobs and not before:
                 full = self._full(1) if self._tried is not None else None
@@ -238,21 +242,18 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     if (cpu_time_s := request.cpu_time_s) is None:
         cpu_time_s = (request.walltime_s or int(queue.maxtime)) * request.cores or UNKNOWN_S
     return DESCRIBED.resource(
-        (said, request.cores, queue.name, queue.site, principal.vo, credential, groups, stations, strict),
-        lambda: _description(principal, queue, ask, groups, stations, strict=strict),
+        (said, request.cores, principal.vo, credential, groups, strict),
+        lambda: _description(principal, ask, groups, strict=strict),
         Amounts(request.cores, request.memory_mb, request.disk_mb, request.walltime_s, cpu_time_s),
+        Place(queue.name, accepted((queue.site,)), names(stations)),
     )
 
 
-def _description(
-    principal: Principal, queue: PilotQueue, ask: FullAsk, groups: frozenset[str], stations: frozenset[str], *, strict: bool
-) -> Description:
-    """What the pilot offers beside the amounts."""
+def _description(principal: Principal, ask: FullAsk, groups: frozenset[str], *, strict: bool) -> Description:
+    """What the pilot offers beside the amounts, wherever it is."""
     said, serves = ask.resource, served(credential_of(principal), ask.resource.owner, ask.resource.owner_group, groups)
     return Description(
-        queue=queue.name,
         vo=principal.vo,
-        sites=frozenset((queue.site,)),
         grid_ces=said.grid_ce,
         platforms=said.platform,
         pilot_types=said.pilot_type,
@@ -265,7 +266,6 @@ def _description(
         banned_job_types=said.banned_job_types,
         banned_tags=said.banned_tags,
         setup=said.setup,
-        stations=stations,
         owners=serves.owners,
         owner_groups=serves.owner_groups,
         sharing_groups=groups,

@@ -15,6 +15,7 @@ from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
 from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
@@ -69,6 +70,7 @@ urlpatterns = [
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
+    path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
     path("sites/<str:site>/advertisement/", SiteAdvertisementView.as_view(), name="site-advertisement"),

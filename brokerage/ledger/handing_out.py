@@ -13,14 +13,14 @@ from brokerage.ledger.pilots import end_idling
 from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
 
 
-def hand_out(asks: Sequence[Ask], counting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
+def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
     """What each of these asks, of different pilots, gets: ready jobs, or those it got before and that are still only sent.
 
-    `counting`: what counts them where kinds of jobs are limited, in the same round trip.
+    `noting`: what notes the leases, in the same transaction.
     """
     in_order = sorted(asks, key=lambda ask: ask.pilot)  # so that two with the same pilots never wait for each other in a ring
     try:
-        rows = run_together([*counting, *leasing(in_order), jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
+        rows = run_together([*leasing(in_order), *noting, jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
     except IntegrityError:
         # An ask, or another one of the same pilot, has just got its job through another process: it gets none, others as ever.
         return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]

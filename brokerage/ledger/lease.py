@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
+from brokerage.ledger.match_gauges import PARAMETERS, Passing, fragments
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -62,7 +63,8 @@ class Ask:
 
     `first`: (-priority, id) of the first job that waits there, as it was read: those before it are not looked at, as they are
     gone. `window`: one of so many oldest jobs with the priority of `first`, at random; 0: the first. Of open jobs, which are
-    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there.
+    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there. `limits`
+    on kinds of jobs that the ask has to pass: it gets one job at most, which is counted.
     """
 
     task_queue: int
@@ -75,6 +77,7 @@ class Ask:
     window: int = 0
     queue_id: int = 0
     storage: str = ""
+    limits: Passing | None = None
 
 
 ISSUED = "extract(epoch FROM token_since)::bigint"
@@ -100,6 +103,7 @@ _HELD = """
         HAVING NOT coalesce(bool_or(lease_request = $3), false)
     ), """
 _ROOM = "coalesce((SELECT room FROM held), 0)"
+_ROOM_WITHIN = f"CASE WHEN (SELECT passed FROM limits) THEN least({_ROOM}, 1) ELSE 0 END"
 _STORAGE_THERE = " AND ($12 = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = $12))"
 _FIRST_JOBS = """ready AS MATERIALIZED (
         SELECT id FROM brokerage_job
@@ -131,17 +135,31 @@ _WRITE_THERE = """, placed AS (
         UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
     )"""
 _LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
+_PASSED, _COUNTED = fragments(first=13)
 _FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
 _ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
-_BOUND, _OPEN = f"{_SEND}{_NOTE}{_LEASED}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}{_LEASED}"
+_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
+_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
+_SENT, _SENT_OPEN = f"{_SEND}{_NOTE}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}"
+_BOUND, _OPEN = f"{_SENT}{_LEASED}", f"{_SENT_OPEN}{_LEASED}"
+_WITHIN, _BOUND_WITHIN, _OPEN_WITHIN = (
+    f"{_HELD}{_PASSED}, ",
+    f"{_SENT}, {_COUNTED}{_LEASED}",
+    f"{_SENT_OPEN}, {_COUNTED}{_LEASED}",
+)
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
+_TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
 _BY_KIND = {
-    (False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
-    (False, True): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
-    (True, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
-    (True, True): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
+    (False, False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
+    (False, True, False): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
+    (True, False, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
+    (True, True, False): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
+    (False, False, True): Prepared("lease_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_WITHIN}{_BOUND_WITHIN}"),
+    (False, True, True): Prepared("lease_open_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_OPEN_WITHIN}{_OPEN_WITHIN}"),
+    (True, False, True): Prepared("lease_any_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_WITHIN}{_BOUND_WITHIN}"),
+    (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN_WITHIN}"),
 }
-"""By (there is a window, the jobs are open)."""
+"""By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
 
 _OUTPUTS = Prepared(
     "place_outputs",
@@ -187,7 +205,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
     calls = [
-        _BY_KIND[ask.window > 0, ask.queue_id > 0].with_values(
+        _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None].with_values(
             ask.task_queue,
             str(ask.pilot),
             str(ask.request),
@@ -199,6 +217,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
             ask.window,
             ask.queue_id,
             ask.storage,
+            *(ask.limits.columns if ask.limits else ()),
         )
         for ask in asks
     ]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection
-
-from django.db import transaction
+from dataclasses import replace
 
 from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.job_document import LeasedJob
-from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE
+from brokerage.rules.dispatch.match_limits import FREE
 from brokerage.rules.dispatch.requirement import Hits
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 
@@ -48,13 +48,14 @@ class SiteTurn:
         """What the ask gets of the task queue, within the limits on kinds of jobs."""
         if not self.by_kind:
             return hand_out([ask])[0]
-        values = {name: some for name in ATTRIBUTES if (some := waiting.values(name))}
-        with transaction.atomic():
-            held, counting = LIMITS.noting(self.site, values, ces=self.ces, pilot=ask.pilot)
-            jobs = [] if held else hand_out([ask], counting)[0]
-            if not any(job.is_new for job in jobs):
-                transaction.set_rollback(True)
-        if held:
+        values = {name: waiting.values(name) for name in LIMITS.attributes(self.site)}
+        if (limits := LIMITS.passing(self.site, values, self.ces)) is None:
+            return hand_out([ask])[0]
+        began = time.monotonic()
+        jobs = hand_out([replace(ask, limits=limits)], LIMITS.noting(self.site, self.ces, ask.pilot, ask.request))[0]
+        if any(job.is_new for job in jobs):
+            LIMITS.matched(self.site, limits)
+        elif not jobs and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs
 

@@ -1,13 +1,14 @@
 """Running limits and delays between matches at sites, exact across processes (facts on matching a6).
 
-One row for each limit, locked while a match that it is about is made: who asks within the transaction of the lease never passes
-a limit, and what is rolled back took nothing. Sites without limits cost nothing.
+One row for each limit, locked while a match that it is about is made, asked and counted by the statement of the lease
+(`match_gauges`): nobody ever passes a limit, and what is rolled back took nothing. What a process keeps of them saves asks that
+would get nothing. Sites without limits cost nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
@@ -15,13 +16,16 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.sql.prepared import Call, Prepared, run_together
+from broker_site.foundation.sql.prepared import Call, Prepared
+from brokerage.ledger.match_gauges import Passing, locking, passing
 from brokerage.queries.held_slots import held_slots
 from brokerage.queries.match_limits import site_rules
 from brokerage.rules.dispatch.match_limits import FREE, Gauge, Held, Limited, SiteRules, Values, held, matched
 
 FRESH_S = 0.25
-"""How old what `at` knows of other processes may be."""
+"""How old what `at` knows of other processes may be where a limit holds matches back."""
+FREE_FRESH_S = 1.0
+"""How old where none does: a match that a limit refuses all the same costs a statement in vain, and the next look."""
 
 _SEEN = Prepared(
     "seen_gauges",
@@ -29,29 +33,11 @@ _SEEN = Prepared(
     """
     SELECT attribute, value, ce, running, matched, coalesce(extract(epoch FROM free_at), 0)::float8,
         counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => $2), true),
-        extract(epoch FROM clock_timestamp())::float8
+        extract(epoch FROM clock_timestamp())::float8, id
     FROM brokerage_matchgauge WHERE site_id = $1
     """,
 )
-_LOCK = Prepared(
-    "lock_gauges",
-    "text, text[], text[], text[]",
-    """
-    SELECT g.id FROM unnest($2, $3, $4) AS v(attribute, value, ce)
-        JOIN brokerage_matchgauge g ON g.site_id = $1 AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
-    ORDER BY g.id FOR NO KEY UPDATE OF g
-    """,
-)
 _ONE_COUNTS = "SELECT pg_try_advisory_xact_lock(hashtext('running limits'), hashtext(%s))"
-_WRITE = Prepared(
-    "write_gauges",
-    "text, text[], text[], text[], int[], float8[]",
-    """
-    UPDATE brokerage_matchgauge g SET matched = v.matched, free_at = CASE WHEN v.free_at > 0 THEN to_timestamp(v.free_at) END
-    FROM unnest($2, $3, $4, $5, $6) AS v(attribute, value, ce, matched, free_at)
-    WHERE g.site_id = $1 AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
-    """,
-)
 _COUNTED = """
 UPDATE brokerage_matchgauge g SET running = v.running, matched = 0, counted_at = clock_timestamp()
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, running)
@@ -67,9 +53,10 @@ WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[
 """
 _PILOT_CE = Prepared(
     "note_ces",
-    "uuid, text[]",
+    "uuid, uuid, text[]",
     """
-    INSERT INTO brokerage_pilotce (pilot_id, ces) VALUES ($1, $2)
+    INSERT INTO brokerage_pilotce (pilot_id, ces) SELECT $1, $3
+    WHERE EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $1 AND lease_request = $2)
     ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
     """,
 )
@@ -83,12 +70,17 @@ class _Seen:
 
     gauges: Mapping[Limited, Gauge]
     due: frozenset[Limited]
+    ids: Mapping[Limited, int]
     now: float
     at: float = field(default_factory=time.monotonic)
 
+    def age_s(self) -> float:
+        """For how long it has been known."""
+        return time.monotonic() - self.at
+
     def time_now(self) -> float:
         """The database's time now."""
-        return self.now + time.monotonic() - self.at
+        return self.now + self.age_s()
 
 
 @dataclass(slots=True)
@@ -106,43 +98,54 @@ class Limits:
     def at(self, site: str, ces: Collection[str] = ()) -> Held:
         """What holds back matches at the site now: `values` by attribute, `waits_s` where a delay does, `why` each in words.
 
-        With what other processes did a moment ago; `note` is exact.
+        With what other processes did a moment ago; `passing` is exact.
         """
         if not (rules := self._rules_of(site)):
             return FREE
-        seen = self._seen.get(site)
-        old = seen is None or time.monotonic() - seen.at > FRESH_S or bool(seen.due & rules.running.keys())
-        if seen is None or old or seen.gauges.keys() != rules.limits():
+        seen, counted = self._seen.get(site), rules.running.keys()
+        if seen is None or seen.due & counted or seen.ids.keys() != rules.limits or seen.age_s() > FREE_FRESH_S:
             seen = self._read(site, rules)
-        return held(rules.at(ces), rules, seen.gauges, seen.time_now())
+        found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+        if found and seen.age_s() > FRESH_S:
+            seen = self._read(site, rules)
+            found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+        return found
 
-    def noting(
-        self, site: str, values: Values, *, ces: Collection[str] = (), pilot: UUID | None = None
-    ) -> tuple[Held, list[Call]]:
-        """To match a job with these values at the site: FREE, and what counts it, to be run with its lease; or what forbids it.
+    def attributes(self, site: str) -> frozenset[str]:
+        """Those of which a value is limited at the site."""
+        return self._rules_of(site).attributes
 
-        To be called in the transaction of the lease, which ends soon: others that the same limit is about wait for it. Once in
-        a transaction: two at once that note in two orders would wait for each other. `pilot`: who gets it, where CEs are named.
-        """
+    def passing(self, site: str, values: Values, ces: Collection[str] = ()) -> Passing | None:
+        """What the lease of a job with these values has to pass at the site (`Ask.limits`); None: nothing."""
         rules = self._rules_of(site)
         if not (limits := rules.on(ces, values)):
-            return FREE, []
-        if site not in self._seen:
-            self._read(site, rules)
-        seen = self._seen[site] = self._locked(site, limits)
-        if found := held(limits, rules, seen.gauges, seen.now):
-            return found, []
-        after = matched(limits, rules, seen.gauges, seen.now)
-        calls = [_writing(site, after)]
-        if ces and pilot is not None and (counted := rules.counted_ces()):
-            noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
-            calls.append(_PILOT_CE.with_values(str(pilot), sorted(noted)))
-        # What is rolled back took nothing, and nobody is held back by it.
-        transaction.on_commit(partial(self._noted, site, replace(seen, gauges={**seen.gauges, **after})))
-        return found, calls
+            return None
+        seen = self._seen.get(site)
+        if seen is None or not seen.ids.keys() >= set(limits):
+            seen = self._read(site, rules)
+        return passing(limits, rules, [seen.ids.get(each, 0) for each in limits])
 
-    def _noted(self, site: str, seen: _Seen) -> None:
-        self._seen[site] = seen
+    def noting(self, site: str, ces: Collection[str], pilot: UUID, request: UUID) -> list[Call]:
+        """What notes at which CEs the pilot is, where jobs there are counted: to be run with the lease, behind it."""
+        if not ces or not (counted := self._rules_of(site).counted_ces()):
+            return []
+        noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
+        return [_PILOT_CE.with_values(str(pilot), str(request), sorted(noted))]
+
+    def matched(self, site: str, passed: Passing) -> None:
+        """A job was leased that passed these limits: this process knows it as soon as that is committed."""
+        transaction.on_commit(partial(self._matched, site, passed))
+
+    def _matched(self, site: str, passed: Passing) -> None:
+        if (seen := self._seen.get(site)) is not None:
+            after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
+            self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
+
+    def refused(self, site: str, asked: Passing, took_s: float) -> Held:
+        """Which of these limits refused a match that was tried up to so many seconds ago; FREE: none, there was no job."""
+        rules = self._rules_of(site)
+        seen = self._read(site, rules)
+        return held(asked.limits, rules, seen.gauges, seen.now - took_s)
 
     def forget(self) -> None:
         """Know nothing, as a new process."""
@@ -159,22 +162,14 @@ class Limits:
     def _read(self, site: str, rules: SiteRules) -> _Seen:
         """The gauges of a site, after the jobs there were counted, where that is due."""
         seen = _see(site)
-        if seen.gauges.keys() != rules.limits():
-            _keep_only(site, rules.limits(), seen.gauges.keys())
+        if seen.gauges.keys() != rules.limits:
+            _keep_only(site, rules.limits, seen.gauges.keys())
             seen = _see(site)
-        if seen.due & rules.running.keys() and _count(site, rules.running.keys()):
+        if seen.due & rules.running.keys() and _count(
+            site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids]
+        ):
             seen = _see(site)
         self._seen[site] = seen
-        return seen
-
-    def _locked(self, site: str, limits: Collection[Limited]) -> _Seen:
-        """The gauges with these locked, made where they are missing, counted where they never were."""
-        for _ in range(2):
-            calls = [_LOCK.with_values(site, *_columns(limits)), _SEEN.with_values(site, _period_s())]
-            seen = _seen(run_together(calls))
-            if seen.gauges.keys() >= set(limits):
-                return seen
-            self._read(site, self._rules_of(site))
         return seen
 
 
@@ -191,19 +186,9 @@ def _columns(limits: Iterable[Limited]) -> tuple[list[str], list[str], list[str]
 
 
 def _see(site: str) -> _Seen:
-    return _seen(_SEEN.run(site, _period_s()))
-
-
-def _seen(rows: list[tuple[str, str, str, int, int, float, bool, bool, float]]) -> _Seen:
-    gauges = {Limited(*row[:3]): Gauge(*row[3:7]) for row in rows}
-    return _Seen(gauges, frozenset(Limited(*row[:3]) for row in rows if row[7]), rows[0][8] if rows else 0.0)
-
-
-def _writing(site: str, gauges: Mapping[Limited, Gauge]) -> Call:
-    some = sorted(gauges)
-    return _WRITE.with_values(
-        site, *_columns(some), [gauges[each].matched for each in some], [gauges[each].free_at for each in some]
-    )
+    rows = [(Limited(*row[:3]), row) for row in _SEEN.run(site, _period_s())]
+    gauges, ids = {on: Gauge(*row[3:7]) for on, row in rows}, {on: row[9] for on, row in rows}
+    return _Seen(gauges, frozenset(on for on, row in rows if row[7]), ids, rows[0][1][8] if rows else 0.0)
 
 
 def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited]) -> None:
@@ -215,7 +200,7 @@ def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited
             cursor.execute(_GONE, [site, *_columns(gone)])
 
 
-def _count(site: str, limits: Collection[Limited]) -> bool:
+def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> bool:
     """Count the jobs at the site anew for these limits; False: somebody else is at it.
 
     Their rows are locked first: each match that was noted is either committed, and seen, or comes after.
@@ -224,7 +209,8 @@ def _count(site: str, limits: Collection[Limited]) -> bool:
         cursor.execute(_ONE_COUNTS, [site])
         if not cursor.fetchone()[0]:
             return False
-        _LOCK.run(site, *_columns(limits))
+        limits = [on for on, _ in gauges]
+        locking([id_ for _, id_ in gauges]).run()
         counts = held_slots(site, limits)
-        cursor.execute(_COUNTED, [*_columns(limits), [counts[each] for each in sorted(limits)], site])
+        cursor.execute(_COUNTED, [*_columns(limits), [counts[each] for each in limits], site])
     return True

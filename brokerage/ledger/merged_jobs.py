@@ -67,7 +67,7 @@ _TELL = Prepared(
     "tell_unmerged",
     "text, bigint[], text[]",
     """
-    UPDATE brokerage_jobresult r SET error_code = left($1, 40), error_message = left(v.why, 500)
+    UPDATE brokerage_jobresult r SET error_code = left($1, 40), error_message = left(v.why, 500), fingerprint = NULL
     FROM unnest($2, $3) AS v(id, why) WHERE r.job_id = v.id
     """,
 )

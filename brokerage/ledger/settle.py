@@ -22,6 +22,7 @@ from brokerage.ledger.retry_actions import Failure, Followings, carry_out, follo
 from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.departure import LeavingFile, send_off
 from brokerage.models.job import NOTES
+from brokerage.rules.dispatch.error_fingerprint import EndError, fingerprint
 from brokerage.rules.dispatch.job_life import PayloadTimes, is_within, payload_times
 from brokerage.rules.dispatch.settlement import (
     JobOrder,
@@ -67,14 +68,16 @@ _BEGUN = Prepared(
 )
 _RESULT = Prepared(
     "write_result",
-    "bigint[], text[], text[], text[], timestamptz[], timestamptz[], int[], text[], text[], text[], text[], text[], text[]",
+    "bigint[], text[], text[], text[], timestamptz[], timestamptz[], int[], text[], text[], bigint[], text[], text[], text[], "
+    "text[]",
     """
     INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
-        error_message, metrics, log_end, notes, metadata)
-    SELECT id, reported, holder::uuid, host, begun, ended, exit_code, code, message, metrics::jsonb, log_end, notes,
+        error_message, fingerprint, metrics, log_end, notes, metadata)
+    SELECT id, reported, holder::uuid, host, begun, ended, exit_code, code, message, fingerprint, metrics::jsonb, log_end, notes,
         metadata::jsonb
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-        AS word(id, reported, holder, host, begun, ended, exit_code, code, message, metrics, log_end, notes, metadata)
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+        AS word(id, reported, holder, host, begun, ended, exit_code, code, message, fingerprint, metrics, log_end, notes,
+            metadata)
     """,
 )
 
@@ -362,6 +365,8 @@ def _result(end: _End) -> tuple[Any, ...]:
     if not is_within(times.start, times.end, job.made, job.now):
         begun = next((at for (at,) in _BEGUN.run(job.id, job.epoch)), job.made)
         times = payload_times(report.start_time, report.end_time, job.made, begun, job.now)
+    code, message = settlement.error_code[:40], settlement.error_message[:500]
+    error = fingerprint(EndError(report.status, code, report.exit_code, message)) if code or message else None
     return (
         job.id,
         report.status,
@@ -370,8 +375,9 @@ def _result(end: _End) -> tuple[Any, ...]:
         times.start,
         times.end,
         report.exit_code,
-        settlement.error_code[:40],
-        settlement.error_message[:500],
+        code,
+        message,
+        error and error.id,
         json.dumps(dict(report.metrics)),
         "" if settlement.ending == "finished" or settlement.made else report.log_end,
         "\n".join([*times.notes, *end.word.notes])[:NOTES],

@@ -18,6 +18,7 @@ from brokerage.ledger.retry_actions import Failure, carry_out, followings
 from brokerage.ledger.transfers.releasing import release
 from brokerage.ledger.transfers.withdrawal import withdraw
 from brokerage.models import JobResult
+from brokerage.rules.dispatch.error_fingerprint import EndError, fingerprint
 from brokerage.rules.dispatch.retry_rules import JobError
 from brokerage.rules.dispatch.settlement import Ending
 from brokerage.states import INPUT_MISSING, JOB, MERGE_GONE
@@ -68,7 +69,14 @@ def end_jobs(
         results = [(job, code, whys[job.id]) for job in seen] + [(job, MERGE_GONE.upper(), POINTLESS) for job in gone]
         JobResult.objects.bulk_create(
             [
-                JobResult(job_id=j.id, pilot_id=j.holder, host=j.host, error_code=error[:40], error_message=text[:500])
+                JobResult(
+                    job_id=j.id,
+                    pilot_id=j.holder,
+                    host=j.host,
+                    error_code=error[:40],
+                    error_message=text[:500],
+                    fingerprint=fingerprint(EndError("", error[:40], None, text[:500])).id,
+                )
                 for j, error, text in results
             ],
             ignore_conflicts=True,

@@ -21,6 +21,7 @@ from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
+from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
@@ -31,6 +32,7 @@ __all__ = [
     "ComputingQueue",
     "Decision",
     "DeclaredSlots",
+    "ErrorFingerprint",
     "Feed",
     "GridPart",
     "GridRevision",
@@ -68,6 +70,10 @@ __all__ = [
     "Software",
     "StorageEndpoint",
     "StoredSnapshot",
+    "TallyBucket",
+    "TallyGroup",
+    "TallyLevel",
+    "TallyMark",
     "TaskQueue",
     "TaskWait",
     "Transfer",

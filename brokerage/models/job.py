@@ -12,6 +12,7 @@ from django.db.models.lookups import Exact
 
 from brokerage.models.dispatch import TaskQueue
 from brokerage.models.grid import ComputingQueue
+from brokerage.models.transaction_id import CurrentTransaction, TransactionIdField
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 
@@ -239,6 +240,11 @@ class JobResult(models.Model):
     exit_code = models.IntegerField(null=True, blank=True)
     error_code = models.CharField(max_length=40, default="", db_default="")
     error_message = models.CharField(max_length=500, default="", db_default="", help_text="the line that tells first")
+    fingerprint = models.BigIntegerField(
+        null=True,
+        blank=True,
+        help_text="what the error has in common with others; null: no error, or it is computed when counted",
+    )
     metrics = models.JSONField(default=dict, db_default={})
     log_end = models.TextField(
         default="", db_default="", blank=True, help_text="end of the log of a job that failed, where that could not be stored"
@@ -277,6 +283,12 @@ class JobChange(models.Model):
     epoch = models.IntegerField(help_text="the job's epoch after the move")
     who = models.CharField(max_length=128, help_text="agent, user or pilot")
     why = models.CharField(max_length=255, default="", db_default="")
+    xid = TransactionIdField(
+        db_default=CurrentTransaction(), editable=False, help_text="transaction that wrote it, by which the agent tally counts it"
+    )
+
+    class Meta:
+        indexes = [models.Index(fields=["xid", "id"], name="job_change_by_transaction")]
 
     def __str__(self) -> str:
         return f"{self.job_id}: {self.old} -> {self.new}"

@@ -45,7 +45,7 @@ def limit_rows(site: str, alias: str = "default") -> list[LimitRow]:
     with connections[alias].cursor() as cursor:
         cursor.execute(_READ, [site])
         gauges = {Limited(*row[:3]): (Gauge(*row[3:7]), row[7]) for row in cursor.fetchall()}
-    return [_row(limited, rules, *gauges.get(limited, (Gauge(counted=False), 0.0))) for limited in sorted(rules.limits())]
+    return [_row(limited, rules, *gauges.get(limited, (Gauge(counted=False), 0.0))) for limited in sorted(rules.limits)]
 
 
 def _row(limited: Limited, rules: SiteRules, gauge: Gauge, now: float) -> LimitRow:

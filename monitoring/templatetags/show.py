@@ -15,6 +15,7 @@ from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
+from monitoring.plots import draw
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
 from monitoring.wording import UNKNOWN, WORDS
@@ -40,6 +41,18 @@ def ram_unit(unit: str) -> str:
 def stamp(at: datetime | None) -> SafeString | str:
     """Date and time, UTC."""
     return NOTHING if at is None else _time(at, f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+@register.filter
+def minute(at: datetime | None) -> SafeString | str:
+    """Date and time to the minute, UTC."""
+    return NOTHING if at is None else _time(at, f"{at.astimezone(UTC):%m-%d %H:%M}")
+
+
+@register.filter
+def plot_name(number: int) -> str:
+    """An id for one of several plots."""
+    return f"plot-{number}"
 
 
 @register.filter
@@ -157,6 +170,7 @@ def badge(kind: str, state: str) -> SafeString:
 
 register.simple_tag(progress_bar, name="progress")
 register.simple_tag(share_bar, name="share")
+register.simple_tag(draw, name="plot_picture")
 register.simple_tag(throttle_ribbon, name="ribbon")
 
 

@@ -21,6 +21,7 @@ from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows, site_limits
+from monitoring.queries.series import states_plot
 from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables import keyset
@@ -42,6 +43,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
     """Tasks and jobs by state, agents, queues, slots idle beside work, and the tasks that have waited for longest."""
     scope = scope_of(request)
     agents, queues = agent_rows(), queue_rows()
+    states, counted_at = states_plot(scope_of(request, "job:read"))
     context = {
         "tasks": task_counts(scope),
         "jobs": job_counts(scope),
@@ -54,6 +56,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "pilots": sum(queue.pilots for queue in queues),
         "waiting": longest_waiting(scope),
         "idle": idle_rows(scope),
+        "states": states if counted_at else None,
     }
     return show(request, "home.html", "home", context)
 

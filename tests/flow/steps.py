@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.db import transaction
 from django.db.models import F
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
-from broker_site.foundation.sql.prepared import run_together
+from broker_site.foundation.sql.prepared import Prepared
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
+from brokerage.ledger.match_gauges import PARAMETERS, fragments
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.job_document import job_document
 from brokerage.queries.waiting import WAITING, AskedQueue
-from brokerage.rules.dispatch.match_limits import Held, Values
+from brokerage.rules.dispatch.match_limits import FREE, Held, Values
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
@@ -56,11 +58,14 @@ ROUND = (
     "stage",
     "limit",
     "watch",
+    "tally",
     "seal",
 )
 """Every agent."""
 
-BESIDE = frozenset({"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "seal"})
+BESIDE = frozenset(
+    {"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "tally", "seal"}
+)
 LIFE = tuple(name for name in ROUND if name not in BESIDE)
 """Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""
 
@@ -104,12 +109,26 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     return leased
 
 
-def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = (), holder: UUID | None = None) -> Held:
+_PASSED, _COUNTED = fragments(first=1)
+MATCH = Prepared(
+    "match_without_job",
+    PARAMETERS,
+    f"WITH {_PASSED}, sent AS MATERIALIZED (SELECT WHERE (SELECT passed FROM limits)), {_COUNTED} SELECT passed FROM limits",
+)
+
+
+def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = ()) -> Held:
     """A job with these values is matched at the site, and counted there: what holds it back, if anything."""
+    if (asked := limits.passing(site, values, ces)) is None:
+        return FREE
+    began = time.monotonic()
     with transaction.atomic():
-        found, calls = limits.noting(site, values, ces=ces, pilot=holder)
-        run_together(calls)
-    return found
+        ((passed,),) = MATCH.run(*asked.columns)
+        if passed:
+            limits.matched(site, asked)
+            return FREE
+    refused = limits.refused(site, asked, time.monotonic() - began)
+    return refused or noted(limits, site, values, ces=ces)  # refused by none: their gauges were not there, and are now
 
 
 def good(job_id: int) -> Report:

@@ -85,6 +85,6 @@ def test_misfits_of_its_own_share_keep_a_task_neither_from_the_criteria_nor_from
 def test_what_was_found_is_forgotten_once_the_slots_idle_no_longer() -> None:
     full_of_misfits(tags=["GPU"])
     IdleSlot.objects.all().delete()
-    MisfitQueue.objects.update(seen_at=Now() - timedelta(seconds=61))
+    MisfitQueue.objects.update(seen_at=Now() - timedelta(hours=1))
     assert made(of_many_jobs("plain")) == 0
     assert not MisfitQueue.objects.exists()

@@ -15,13 +15,14 @@ from django.db import connection, connections, transaction
 
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.gdpconfig.keys import BadConfig
-from brokerage.ledger.lease import lease
+from broker_site.foundation.sql.prepared import run_together
+from brokerage.ledger.lease import Ask, HeldAtMost, lease
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
 from brokerage.queries import held_slots as held_slots_module
 from brokerage.queries.held_slots import forget_tasks, held_slots
-from brokerage.rules.dispatch.match_limits import ATTRIBUTES, FREE, Held, Limited
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
 from tests.builders import catalogue_dataset, grid, pilot, reading, submitted
 from tests.flow.steps import BAD, noted, run_agents
 from tests.ledger.test_races import together
@@ -63,14 +64,20 @@ def jobs(n: int) -> list[int]:
 
 
 def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, frozenset[str]], *ces: str) -> bool:
-    """One match as the verb makes it: limit and lease in one transaction, which is undone where there is no job."""
+    """One match as the verb makes it: the limits are passed and counted by the statement of the lease."""
     if any(limits.at(SITE, ces).values.get(name, frozenset()) & some for name, some in values.items()):
         return False
+    if (asked := limits.passing(SITE, values, ces)) is None:
+        return lease(groups, holder, uuid4(), 60.0) is not None
+    began, request = time.monotonic(), uuid4()
     with transaction.atomic():
-        found = not noted(limits, SITE, values, ces=ces, holder=holder) and lease(groups, holder, uuid4(), 60.0) is not None
-        if not found:
-            transaction.set_rollback(True)
-    return found
+        asks = [Ask(group, holder, request, 60.0, HeldAtMost(), limits=asked) for group in groups]
+        if lease(asks, holder, request, 60.0) is not None:
+            run_together(limits.noting(SITE, ces, holder, request))
+            limits.matched(SITE, asked)
+            return True
+    limits.refused(SITE, asked, time.monotonic() - began)
+    return False
 
 
 def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits: Limits, django_assert_num_queries: Any) -> None:
@@ -78,7 +85,7 @@ def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits:
     limits.at(SITE)
     with django_assert_num_queries(0):
         assert not limits.at(SITE)
-        assert limits.noting(SITE, VO) == (FREE, [])
+        assert limits.passing(SITE, VO) is None
 
 
 def test_jobs_that_run_already_are_counted_before_the_first_match(queue: ComputingQueue, limits: Limits) -> None:

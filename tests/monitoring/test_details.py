@@ -58,7 +58,8 @@ class Details(TestCase):
         """Every page that there is, of every kind of task and job."""
         tasks = [task.id for task in Task.objects.all()]
         jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
-        one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
+        one = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", "/throughput/", "/throughput/?window=7d&by=share"]
+        one += [f"/tasks/{self.scene.running.id}/brokerage/?queue=GAMMA"]
         one += [f"/queues/{name}/" for name in self.scene.queues]
         one += [f"{self.what_if}{query}" for query in ("", "?ramCount=4000")]
         return one + [f"/tasks/{i}/{end}" for i in tasks for end in ("", "brokerage/")] + [f"/jobs/{i}/" for i in jobs]
@@ -329,9 +330,9 @@ class Details(TestCase):
         n = Job.objects.filter(status="activated").count()
         self.assertRegex(page, rf"activated</span></a></th><td class=\"num\">{n}<")
         self.assertIn("mc23.simul.bigmem", page)
-        self.assertIn("All 24 agents are well", page)
+        self.assertIn("All 25 agents are well", page)
         Agent.objects.filter(name="reap").update(last_error_at="2100-01-01T00:00:00Z", last_error="OperationalError: gone")
-        self.assertIn("1 of 24 agents need", self.page("/").replace("needs", "need"))
+        self.assertIn("1 of 25 agents need", self.page("/").replace("needs", "need"))
         self.assertIn("OperationalError: gone", self.page("/agents/"))
 
     def test_home_names_a_task_that_no_site_could_take_yet(self) -> None:

@@ -130,6 +130,13 @@ PLANTED: dict[str, str] = {
         INSERT INTO {REPLICA} (file_id, storage) SELECT file_id, destination FROM {TRANSFER} WHERE status = 'queued' LIMIT 1""",
     "done_transfer_has_its_copy": f"DELETE FROM {REPLICA} WHERE storage = 'BETA_DISK'",
     "copy_there_is_not_removed": change(REPLICA, "removal_at = now()"),
+    "tally_levels": """
+        WITH g AS (INSERT INTO brokerage_tallygroup (family, vo) VALUES ('vo', 'demo') RETURNING id)
+        INSERT INTO brokerage_tallylevel (group_id, what, n) SELECT id, 'running', 1 FROM g""",
+    "tally_steps": """
+        WITH g AS (INSERT INTO brokerage_tallygroup (family, vo) VALUES ('vo', 'demo') RETURNING id)
+        INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
+        SELECT 60, id, 'failed', date_trunc('minute', now()), 1 FROM g""",
     "transfer_history_path": change("brokerage_transferchange", "old = 'done'", "new = 'submitting'"),
     "transfer_history_end": change(TRANSFER, "status = 'submitted'", "status = 'queued'"),
 }

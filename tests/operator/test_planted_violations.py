@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.backends.utils import CursorWrapper
 from pytest_django import DjangoDbBlocker
 
+from brokerage.ledger.tally import count_changes
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
@@ -36,6 +37,7 @@ def campaign() -> None:
     file that jobs share.
     """
     (queue,) = grid("ALPHA")
+    count_changes(1)
     catalogue_dataset("in.data", 4)
     done = submitted(reading("done", "in.data"))
     Submission.objects.create(user_name="ada", key="k1", body_sha256="0" * 64, task_id=done.id)

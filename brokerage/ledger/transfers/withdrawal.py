@@ -9,7 +9,7 @@ from django.db import connection
 from brokerage.ledger.ending_jobs import EndingJob
 
 _UNDELIVERED = """
-UPDATE brokerage_jobresult r SET error_code = %(code)s, error_message = left(v.why || coalesce((
+UPDATE brokerage_jobresult r SET fingerprint = NULL, error_code = %(code)s, error_message = left(v.why || coalesce((
     SELECT '; not brought to ' || min(t.destination) || ': ' || string_agg(c.lfn, ', ' ORDER BY c.lfn)
     FROM brokerage_transferwish w JOIN brokerage_transfer t ON t.id = w.transfer_id
         JOIN workqueues_cataloguefile c ON c.id = t.file_id

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
@@ -59,22 +59,26 @@ class SiteRules:
 
     running: Mapping[Limited, int]
     delays: Mapping[Limited, Delay]
+    limits: frozenset[Limited] = field(init=False, repr=False, compare=False)
+    """All of them."""
+    attributes: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Those of which a value is limited."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", frozenset(self.running.keys() | self.delays.keys()))
+        object.__setattr__(self, "attributes", frozenset(limited.attribute for limited in self.limits))
 
     def __bool__(self) -> bool:
-        return bool(self.running or self.delays)
+        return bool(self.limits)
 
     def on(self, ces: Collection[str], values: Values) -> list[Limited]:
         """Those limits that a job with these values has to pass, matched at these CEs (none: unknown), each of them; sorted."""
         wanted = {Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", *ces}}
-        return sorted(wanted & self.limits())
-
-    def limits(self) -> frozenset[Limited]:
-        """All of them."""
-        return frozenset(self.running.keys() | self.delays.keys())
+        return sorted(wanted & self.limits)
 
     def at(self, ces: Collection[str]) -> list[Limited]:
         """All limits that count at these CEs; sorted."""
-        return sorted(limited for limited in self.limits() if not limited.ce or limited.ce in ces)
+        return sorted(limited for limited in self.limits if not limited.ce or limited.ce in ces)
 
     def counted_ces(self) -> frozenset[str]:
         """The CEs whose jobs are counted."""

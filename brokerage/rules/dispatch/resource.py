@@ -162,14 +162,28 @@ class Amounts(NamedTuple):
     cpu_time_s: int
 
 
+class Place(NamedTuple):
+    """Where a slot is: its queue, and its site and the stations of that as they are matched."""
+
+    queue: str = ""
+    sites: frozenset[str] | None = None
+    stations: frozenset[str] = NONE
+
+
+NOWHERE = Place()
+
+
 class Described:
-    """The resources of descriptions, each kind settled once: pilots say the same all day but for what is left of their slots."""
+    """The resources of descriptions, each kind settled once: pilots say the same all day but for what is left of their slots.
+
+    At whatever queue they are: a process serves hundreds, whose pilots say the same.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[Hashable, Resource] = {}
 
-    def resource(self, kind: Hashable, describe: Callable[[], Description], amounts: Amounts) -> Resource:
-        """As `described`, with these amounts of an ask. `kind`: all that the rest is made of."""
+    def resource(self, kind: Hashable, describe: Callable[[], Description], amounts: Amounts, place: Place = NOWHERE) -> Resource:
+        """As `described`, with these amounts of an ask, at this place. `kind`: all that the rest is made of."""
         known = self._kinds.get(kind)
         if known is None:
             known = described(replace(describe(), cpu_time_s=amounts.cpu_time_s))
@@ -178,7 +192,10 @@ class Described:
                     self._kinds.clear()
                 self._kinds[kind] = known
         cores, memory, disk, walltime, cpu_time = amounts
-        return known._replace(cores=cores, memory_mb=memory, disk_mb=disk, walltime_s=walltime, cpu_time_s=cpu_time or NO_TIME)
+        return known._replace(
+            queue=place.queue, sites=place.sites, stations=place.stations,
+            cores=cores, memory_mb=memory, disk_mb=disk, walltime_s=walltime, cpu_time_s=cpu_time or NO_TIME,
+        )  # fmt: skip
 
 
 def processor_tags(processors: int, *, whole_node: bool = False) -> frozenset[str]:

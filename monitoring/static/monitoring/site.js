@@ -15,8 +15,8 @@ document.addEventListener("htmx:error", () => mark(true));
 document.addEventListener("htmx:response:error", () => mark(true));
 document.addEventListener("htmx:after:swap", () => mark(false));
 
-// Keys: "/" goes to the first filter; "g" and a letter go to a page. Not while typing.
-const PLACES = { h: "home", t: "tasks", j: "jobs", q: "queues", d: "transfers", a: "agents" };
+// Keys: "/" goes to the first filter, or to the search; "g" and a letter go to a page. Not while typing.
+const PLACES = { h: "home", m: "me", t: "tasks", f: "datasets", j: "jobs", q: "queues", d: "transfers", a: "agents" };
 let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
@@ -25,7 +25,7 @@ document.addEventListener("keydown", (event) => {
   if (place) {
     place.click();
   } else if (event.key === "/") {
-    const field = document.querySelector("form.filters input:not([type=checkbox], [type=hidden])");
+    const field = document.querySelector("form.filters input:not([type=checkbox], [type=hidden])") || document.getElementById("search");
     if (field) {
       event.preventDefault();
       field.focus();

@@ -16,7 +16,7 @@ from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, 
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
-from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, described
+from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, Place, described, names
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
 
@@ -98,9 +98,12 @@ def test_a_kind_of_resource_is_settled_once_and_its_amounts_at_every_ask(some: l
     for number, pilot in enumerate(some + some):
         told: dict[str, Any] = {name: value for name, value in pilot._asdict().items() if isinstance(value, frozenset)}
         told["required_tags"] = NONE
-        said = Description(cpu_time_s=number % 3, cores=number, memory_mb=pilot.memory_mb, **told)
+        told.pop("sites", None)
+        here: dict[str, Any] = {"queue": f"Q{number}", "sites": {f"SITE{number}"}, "stations": told.pop("stations", NONE)}
+        said = Description(cpu_time_s=number % 3, cores=number, memory_mb=pilot.memory_mb, **told, **here)
         amounts = Amounts(number, pilot.memory_mb, 0, 0, number % 3)
-        assert known.resource(tuple(told.items()), partial(Description, **told), amounts) == described(said)
+        place = Place(here["queue"], frozenset(here["sites"]), names(here["stations"]))
+        assert known.resource(tuple(told.items()), partial(Description, **told), amounts, place) == described(said)
     with pytest.raises(InvalidResource, match="negative"):
         known.resource("new", Description, Amounts(1, 0, 0, 0, -1))
 

@@ -34,7 +34,7 @@ def test_text_is_readable_on_every_ground(scheme: int) -> None:
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_the_parts_of_a_bar_stand_out_from_the_card(scheme: int) -> None:
-    fills = ("fill-done", "fill-failed", "fill-running", "fill-held")
+    fills = ("fill-done", "fill-failed", "fill-running", "fill-held", "fill-started")
     weak = {fill: round(contrast(COLOURS[fill][scheme], COLOURS["surface"][scheme]), 2) for fill in fills}
     assert {fill: ratio for fill, ratio in weak.items() if ratio < 3} == {}
 

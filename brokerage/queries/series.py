@@ -1,0 +1,54 @@
+"""Counts of jobs over time, as the agent tally keeps them: one statement, whatever the number of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import connections
+
+from brokerage.models import TallyMark
+from brokerage.rules.facts.rollups import FLOWS
+from brokerage.rules.facts.series import BYS, KINDS, Asked, Series, filled
+
+_OF = """CASE %(by)s WHEN 'vo' THEN g.vo WHEN 'queue' THEN g.queue WHEN 'share' THEN g.share WHEN 'user_name' THEN g.user_name
+    WHEN 'kind' THEN g.kind::text WHEN 'fingerprint' THEN g.fingerprint::text ELSE '' END"""
+_SERIES = f"""
+WITH g AS MATERIALIZED (
+    SELECT g.id, {_OF} AS of FROM brokerage_tallygroup g
+    WHERE g.family = %(family)s AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
+        AND (%(vo)s::text IS NULL OR g.vo = %(vo)s) AND (%(queue)s::text IS NULL OR g.queue = %(queue)s)
+        AND (%(share)s::text IS NULL OR g.share = %(share)s) AND (%(kind)s::int IS NULL OR g.kind = %(kind)s)
+        AND (%(user_name)s::text IS NULL OR g.user_name = %(user_name)s)
+)
+SELECT b.what, g.of, b.at, sum(b.n)::bigint FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
+GROUP BY 1, 2, 3 HAVING sum(b.n) <> 0
+UNION ALL
+SELECT l.what, g.of, NULL, sum(l.n)::bigint FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE l.what = ANY (%(states)s) GROUP BY 1, 2 HAVING sum(l.n) > 0
+"""
+_LABELS = {str(value): label for label, value in KINDS.items()}
+
+
+def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str = "default") -> Series:
+    """The lines that are asked for, of jobs of these VOs, None: of all. Two statements."""
+    start, end = asked.span(now)
+    only = {column: asked.only.get(column) for column in ("vo", "queue", "share", "kind", "user_name")}
+    values = {
+        **only,
+        "by": BYS.get(asked.by, ""),
+        "family": asked.family.value,
+        "vos": None if vos is None else sorted(vos),
+        "step": asked.step_s,
+        "whats": list(asked.what),
+        "states": [what for what in asked.what if what not in FLOWS],
+        "start": start,
+        "end": end,
+    }
+    with connections[using].cursor() as cursor:
+        cursor.execute(_SERIES, values)
+        rows = [(what, _LABELS[of] if asked.by == "kind" else of, at, n) for what, of, at, n in cursor.fetchall()]
+    counted_at = TallyMark.objects.using(using).values_list("counted_at", flat=True).first()
+    happened = [row for row in rows if row[2] is not None]
+    return filled(asked, (start, end), counted_at, happened, [(what, of, n) for what, of, at, n in rows if at is None])

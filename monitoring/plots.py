@@ -1,0 +1,183 @@
+"""Plots over time that the server draws as SVG: lines or stacked areas with axes, units and legend, and the same as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+WIDTH, HEIGHT = 720, 220
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
+"""Room for the axes, in the units of the picture."""
+TICKS = 4
+"""Lines across, at most one more."""
+DAY_S, HOUR_S = 86_400, 3_600
+ROWS = 28
+"""Rows of a table, at most: buckets are taken together until it has no more."""
+PER = {60: "min", 300: "5 min", 3600: "h"}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Numbers of one bucket after the other. `colour`: a class of the style sheet."""
+
+    name: str
+    colour: str
+    points: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Some buckets together, and a number of each curve."""
+
+    at: datetime
+    numbers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Curves over buckets of one length. `stacked`: they are levels, one above the other; else what happened in each bucket."""
+
+    title: str
+    times: Sequence[datetime]
+    step_s: int
+    curves: Sequence[Curve]
+    stacked: bool = False
+
+    @property
+    def unit(self) -> str:
+        return "jobs" if self.stacked else f"jobs per {PER[self.step_s]}"
+
+    @property
+    def empty(self) -> bool:
+        return not any(n for curve in self.curves for n in curve.points)
+
+    @property
+    def tops(self) -> list[list[int]]:
+        """The upper edge of each curve; of stacked ones above those before."""
+        edges, below = [], [0] * len(self.times)
+        for curve in self.curves:
+            edge = [a + b for a, b in zip(below, curve.points, strict=True)] if self.stacked else list(curve.points)
+            edges.append(edge)
+            below = edge if self.stacked else below
+        return edges
+
+    @property
+    def together(self) -> int:
+        """How many buckets a row of the table has: hours, and whole parts or numbers of days."""
+        n = len(self.times)
+        per_hour = HOUR_S // self.step_s
+        wanted = (m for m in (1, *(per_hour * hours for hours in (1, 3, 6, 12, 24, 48, 96))) if m and n / m <= ROWS)
+        return next(wanted, -(-n // ROWS))
+
+    @property
+    def rows(self) -> list[Row]:
+        """The table, newest first: what happened added up, or the levels at the end."""
+        size, rows = self.together, []
+        for i in reversed(range(0, len(self.times), size)):
+            part = slice(i, i + size)
+            numbers = [curve.points[part][-1] if self.stacked else sum(curve.points[part]) for curve in self.curves]
+            rows.append(Row(self.times[i], numbers))
+        return rows
+
+    @property
+    def row_length(self) -> str:
+        """How long a row of the table is, in words."""
+        seconds = self.together * self.step_s
+        return f"{seconds // HOUR_S} h" if seconds % HOUR_S == 0 else f"{seconds // 60} min"
+
+    @property
+    def words(self) -> str:
+        """What the picture shows, for whoever does not see it."""
+        if self.stacked:
+            told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves)
+            return f"Jobs now: {told}; most together {max(self.tops[-1], default=0):,}."
+        told = ", ".join(f"{curve.name} {sum(curve.points):,}" for curve in self.curves)
+        return f"Jobs in all: {told}. Most in one step: {max((n for edge in self.tops for n in edge), default=0):,}."
+
+
+def draw(plot: Plot, name: str) -> SafeString:
+    """The picture; `name` is an id that nothing else on the page has."""
+    most = _ceiling(max((n for edge in plot.tops for n in edge), default=0))
+    parts = [_grid(most), _hours(plot.times), *_shapes(plot, most)]
+    return format_html(
+        '<svg class="plot" viewBox="0 0 {width} {height}" role="img" tabindex="0" aria-labelledby="{name}-title {name}-words">'
+        '<title id="{name}-title">{title}, {unit}</title><desc id="{name}-words">{words}</desc>{parts}</svg>',
+        width=WIDTH, height=HEIGHT, name=name, title=plot.title, unit=plot.unit, words=plot.words,
+        parts=format_html_join("", "{}", ((part,) for part in parts)),
+    )  # fmt: skip
+
+
+def _ceiling(most: int) -> int:
+    """The end of the axis: a round number, not below `most`."""
+    size = 1
+    while True:
+        for n in (4, 5, 8, 10, 20):
+            if n * size >= most:
+                return n * size
+        size *= 10
+
+
+def _y(number: float, most: int) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - number / most)
+
+
+def _grid(most: int) -> SafeString:
+    """Lines across with their numbers."""
+    steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0)
+    lines = [(most * i // steps, f"{_y(most * i // steps, most):.1f}") for i in range(steps + 1)]
+    return format_html_join(
+        "",
+        '<path class="axis" d="M{} {}H{}"/><text class="tick" x="{}" y="{}" dy="0.32em" text-anchor="end">{}</text>',
+        ((LEFT, y, WIDTH - RIGHT, LEFT - 6, y, _short(number)) for number, y in lines),
+    )
+
+
+def _short(number: int) -> str:
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if number >= 10 * size:
+            return f"{number / size:g} {letter}"
+    return f"{number:,}"
+
+
+def _x(i: float, n: int) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * i / max(n - 1, 1)
+
+
+def _hours(times: Sequence[datetime]) -> SafeString:
+    """Times along the lower edge: whole hours, or days."""
+    span_s = (times[-1] - times[0]).total_seconds() if times else 0
+    every_s = next((s for s in (600, 3 * HOUR_S, DAY_S, 7 * DAY_S, 14 * DAY_S) if span_s / s <= 9), 60 * DAY_S)
+    form = "%H:%M" if every_s < DAY_S else "%m-%d"
+    marks = [(i, at.astimezone(UTC)) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
+    return format_html_join(
+        "",
+        '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
+        ((f"{min(max(_x(i, len(times)), LEFT), WIDTH - 20):.1f}", HEIGHT - 6, at.strftime(form)) for i, at in marks),
+    )
+
+
+def _shapes(plot: Plot, most: int) -> list[SafeString]:
+    n, below, shapes = len(plot.times), [0] * len(plot.times), []
+    for curve, edge in zip(plot.curves, plot.tops, strict=True):
+        line = _path(edge, most, range(n))
+        if plot.stacked:
+            back = _path(below, most, range(n)[::-1])
+            shapes.append(format_html('<path class="area {}" d="M{}L{}Z"/>', curve.colour, line, back))
+            below = edge
+        else:
+            shapes.append(format_html('<path class="line {}" d="M{}"/>', curve.colour, line))
+    return shapes
+
+
+def _path(edge: Sequence[int], most: int, order: Sequence[int]) -> str:
+    """The points in this order; those on a straight line between others are left out."""
+    kept: list[str] = []
+    for place, i in enumerate(order):
+        inner = 0 < place < len(order) - 1
+        if not inner or not edge[order[place - 1]] == edge[i] == edge[order[place + 1]]:
+            kept.append(f"{_x(i, len(edge)):.1f} {_y(edge[i], most):.1f}")
+    return "L".join(kept)

@@ -1,0 +1,66 @@
+"""What jobs did over time and in which states they were, as plots show it, of the VOs that the visitor may look into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel import clock
+from brokerage.queries.series import series
+from brokerage.rules.facts.series import OTHERS, USUAL, Asked, Line, Series
+from brokerage.states import JOB
+from monitoring.plots import Curve, Plot
+from monitoring.queries.database import alias
+
+WINDOWS = {"24h": (86_400, 300), "7d": (7 * 86_400, 3_600)}
+"""Name of a window -> its length and that of its steps, s."""
+BYS = {"queue": "Queue", "share": "Share"}
+MOST_SMALL = 12
+FLOW_COLOURS = {"started": "started", "finished": "done", "failed": "failed"}
+STATE_GROUPS = (
+    ("running", "running", JOB.begun - JOB.delivering),
+    ("starting", "started", JOB.starting),
+    ("ending", "done", JOB.delivering),
+    ("waiting", "held", JOB.waiting),
+)
+"""What of the jobs by state is drawn in one colour: name, colour, states."""
+NAMELESS = {"queue": "open to several queues", "share": "no share"}
+
+
+def counted(asked: Asked, scope: VoScope) -> Series:
+    """The lines that are asked for; two statements."""
+    return series(asked, clock.now(), None if scope.everything else scope.names, alias())
+
+
+def states_plot(scope: VoScope, window: str = "24h") -> tuple[Plot, datetime | None]:
+    """Jobs by state, and up to when they are counted."""
+    window_s, step_s = WINDOWS[window]
+    found = counted(Asked(JOB.live, window_s, step_s), scope)
+    curves = [Curve(name, colour, _added([found.line(state) for state in states])) for name, colour, states in STATE_GROUPS]
+    return Plot("Jobs by state", found.times, step_s, curves, stacked=True), found.counted_at
+
+
+def flow_plots(scope: VoScope, window: str, by: str) -> tuple[Plot, list[Plot], int, datetime | None]:
+    """Started, finished and failed jobs: of all, and of each of the queues or shares with most; how many others there are, and up
+    to when they are counted.
+    """
+    window_s, step_s = WINDOWS[window]
+    found = counted(Asked(USUAL, window_s, step_s), scope)
+    parts = counted(Asked(USUAL, window_s, step_s, by), scope)
+    totals: dict[str, int] = {}
+    for line in parts.lines:
+        if line.of != OTHERS:
+            totals[line.of] = totals.get(line.of, 0) + line.total
+    names = sorted(totals, key=lambda name: (-totals[name], name))
+    small = [_flows(parts, name or NAMELESS[by], name) for name in names[:MOST_SMALL]]
+    return _flows(found, "All jobs", ""), small, len(names) - len(small), found.counted_at
+
+
+def _flows(found: Series, title: str, of: str) -> Plot:
+    curves = [Curve(what, FLOW_COLOURS[what], found.line(what, of).points) for what in USUAL]
+    return Plot(title, found.times, found.step_s, curves)
+
+
+def _added(lines: Sequence[Line]) -> list[int]:
+    return [sum(column) for column in zip(*(line.points for line in lines), strict=True)]

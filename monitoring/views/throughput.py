@@ -1,0 +1,41 @@
+"""The page of what jobs did over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.http import HttpRequest, HttpResponseBase
+
+from monitoring.queries.series import BYS, MOST_SMALL, WINDOWS, flow_plots
+from monitoring.views.page import page, scope_of, show
+
+
+@page("job:read")
+def throughput(request: HttpRequest) -> HttpResponseBase:
+    """Started, finished and failed jobs of a day or a week, of all and by queue or share."""
+    faults: list[str] = []
+    window = _choice(request, "window", list(WINDOWS), faults)
+    by = _choice(request, "by", list(BYS), faults)
+    whole, small, others, counted_at = flow_plots(scope_of(request, "job:read"), window, by)
+    context = {
+        "window": window,
+        "windows": list(WINDOWS),
+        "by": by,
+        "bys": BYS,
+        "whole": whole,
+        "small": small,
+        "others": others,
+        "most": MOST_SMALL,
+        "counted_at": counted_at,
+        "faults": faults,
+    }
+    return show(request, "throughput.html", "throughput", context, knows=("window", "by"))
+
+
+def _choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str]) -> str:
+    """One of the known values; the first one, with a fault, for another."""
+    text = request.GET.get(name) or known[0]
+    if text in known:
+        return text
+    faults.append(f"“{text[:60]}” is no {name}, and was ignored; there is: {', '.join(known)}.")
+    return known[0]

@@ -1,0 +1,101 @@
+"""Datasets and files: their lists in all forms, and the pages of one, from a task down to where its files are."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any, ClassVar
+
+from django.test import TestCase
+
+from broker_site.foundation.access.credentials import ensure_user
+from brokerage.models import JobInput
+from tests.monitoring.answers import shown, text
+from tests.pages.scene import PASSWORD, Scene, make_scene, visitor
+from workqueues.models import Dataset, File
+
+
+class Data(TestCase):
+    scene: ClassVar[Scene]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.scene = make_scene()
+
+    def setUp(self) -> None:
+        self.client.force_login(visitor())
+
+    def rows(self, address: str) -> list[dict[str, Any]]:
+        answer = self.client.get(address)
+        self.assertEqual(answer.status_code, 200, text(answer))
+        return json.loads(answer.content)["rows"]
+
+    def dataset(self, **which: Any) -> Dataset:
+        return Dataset.objects.get(task=self.scene.retrying, **which)
+
+    def test_page_json_and_csv_have_the_same_rows_in_the_same_order(self) -> None:
+        task, inputs = self.scene.retrying.id, self.dataset(type="input").id
+        finished = File.objects.filter(dataset=inputs, status="finished").count()
+        closed = Dataset.objects.filter(type="log", status__in=["done", "broken"])
+        for name, query, n in (
+            ("datasets", "?limit=200", Dataset.objects.count()),
+            ("datasets", f"?task={task}", Dataset.objects.filter(task=task).count()),
+            ("datasets", "?dataset_name=mc23.input.EVNT", 2),
+            (
+                "datasets",
+                "?type=log&status=done,broken",
+                closed.count(),
+            ),
+            ("datasets", "?vo=nowhere", 0),
+            ("files", f"?dataset={inputs}", 6),
+            ("files", f"?dataset={inputs}&status=finished", finished),
+            ("files", "?lfn=mc23.input.EVNT*", File.objects.filter(lfn__startswith="mc23.input.EVNT").count()),
+            ("files", f"?task={task}&type=input", File.objects.filter(task=task, type="input").count()),
+        ):
+            with self.subTest(name=name, query=query):
+                page = shown(self.client.get(f"/{name}/{query}", follow=True), name)
+                self.assertEqual(len(page), n)
+                self.assertEqual(page, sorted(page, reverse=True))
+                self.assertEqual(page, [row["id"] for row in self.rows(f"/{name}.json{query}")])
+                lines = list(csv.DictReader(io.StringIO(text(self.client.get(f"/{name}.csv{query}")))))
+                self.assertEqual(page, [int(line["id"]) for line in lines])
+
+    def test_the_way_leads_from_a_task_to_its_files_and_where_they_are(self) -> None:
+        dataset = self.dataset(type="input")
+        self.assertIn(f'href="/datasets/{dataset.id}/"', text(self.client.get(f"/tasks/{dataset.task_id}/")))
+        page = text(self.client.get(f"/datasets/{dataset.id}/"))
+        self.assertIn(f"/files/?dataset={dataset.id}", page)
+        self.assertIn("GAMMA_DISK", page)
+        file = File.objects.filter(dataset=dataset).earliest("id")
+        self.assertIn(f'href="/files/{file.id}/"', text(self.client.get(f"/files/?dataset={dataset.id}", follow=True)))
+        page = text(self.client.get(f"/files/{file.id}/"))
+        for job in JobInput.objects.filter(file_id=file.id).values_list("job_id", flat=True):
+            self.assertIn(f'href="/jobs/{job}/"', page)
+
+    def test_the_json_of_a_dataset_counts_its_files_by_state_and_their_copies_by_storage(self) -> None:
+        dataset = self.dataset(type="input")
+        told = json.loads(self.client.get(f"/datasets/{dataset.id}.json").content)
+        states = File.objects.filter(dataset=dataset).values_list("status", flat=True)
+        self.assertEqual(told["files_by_state"], {state: list(states).count(state) for state in set(states)})
+        self.assertEqual({(c["storage"], c["files"]) for c in told["copies"] if c["storage"] != "ALPHA_DISK"},
+                         {(f"{site}_DISK", 6) for site in ("BETA", "GAMMA", "DELTA")})  # fmt: skip
+        self.assertEqual([other["task_id"] for other in told["others"]], [self.scene.failed.id])
+
+    def test_an_output_names_the_job_that_made_it_and_its_copy(self) -> None:
+        output = File.objects.filter(task=self.scene.done, type="output", status="finished").earliest("id")
+        told = json.loads(self.client.get(f"/files/{output.id}.json").content)
+        self.assertEqual((told["out_job_id"], told["lfn"], len(told["copies"])), (output.out_job_id, output.lfn, 1))
+        self.assertIn(told["copies"][0]["storage"], text(self.client.get(f"/files/{output.id}/")))
+
+    def test_who_may_not_look_into_the_vo_finds_nothing(self) -> None:
+        self.client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+        dataset = self.dataset(type="input")
+        for address in (f"/datasets/{dataset.id}/", f"/datasets/{dataset.id}.json"):
+            self.assertIn(self.client.get(address).status_code, (403, 404), address)
+
+    def test_what_is_not_there_is_said(self) -> None:
+        for address in ("/datasets/999999/", "/files/999999/"):
+            answer = self.client.get(address)
+            self.assertEqual(answer.status_code, 404)
+            self.assertIn("There is no", text(answer))

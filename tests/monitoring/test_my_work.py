@@ -1,0 +1,60 @@
+"""The page of one's own tasks: what needs attention first, with the reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from django.db.models import F
+from django.test import TestCase
+
+from broker_site.foundation.access.credentials import ensure_user
+from tests.monitoring.answers import text
+from tests.pages.scene import PASSWORD, Scene, make_scene
+from workqueues.models import Task
+
+
+class MyWork(TestCase):
+    scene: ClassVar[Scene]
+
+    @classmethod
+    def setUpTestData(cls) -> None:
+        cls.scene = make_scene()
+
+    def me(self, name: str, vo: str = "demo") -> dict[str, Any]:
+        self.client.force_login(ensure_user(name, password=PASSWORD, roles=[(vo, "submitter")]))
+        answer = self.client.get("/me.json")
+        self.assertEqual(answer.status_code, 200, text(answer))
+        told: dict[str, Any] = json.loads(answer.content)
+        return told
+
+    def test_everyone_sees_their_own_tasks(self) -> None:
+        grace, ada = self.me("grace"), self.me("ada")
+        self.assertEqual(
+            {row["id"] for row in grace["live"]}, {self.scene.pending.id, self.scene.running.id, self.scene.fresh.id}
+        )
+        self.assertEqual({row["id"] for row in ada["live"]}, {self.scene.retrying.id})
+        ended = {self.scene.done.id, self.scene.failed.id, self.scene.aborted.id}
+        self.assertEqual({row["id"] for row in ada["ended"]}, ended)
+
+    def test_what_needs_attention_comes_first_with_what_is_wrong_and_why(self) -> None:
+        self.assertEqual([task["id"] for task in self.me("ada")["needs_attention"]], [self.scene.failed.id])
+        self.assertEqual(self.me("grace")["needs_attention"], [])
+        Task.objects.filter(id=self.scene.pending.id).update(status_since=F("status_since") - timedelta(hours=2))
+        (task,) = self.me("grace")["needs_attention"]
+        self.assertEqual((task["id"], task["attention"]), (self.scene.pending.id, "pending for 2 h"))
+        page = text(self.client.get("/me/"))
+        self.assertLess(page.index("Needs attention"), page.index("Live tasks"))
+        self.assertIn("Pending for 2 h", page)
+        self.assertIn(f'href="/tasks/{self.scene.pending.id}/brokerage/"', page)
+
+    def test_who_has_no_task_is_told_so(self) -> None:
+        self.assertEqual(self.me("newcomer")["live"], [])
+        page = text(self.client.get("/me/"))
+        self.assertIn("Nothing needs your attention", page)
+        self.assertIn("No task of yours is alive", page)
+
+    def test_tasks_of_vos_that_one_may_not_look_into_are_not_shown(self) -> None:
+        Task.objects.filter(id=self.scene.running.id).update(user_name="stranger")
+        self.assertEqual(self.me("stranger", "other")["live"], [])

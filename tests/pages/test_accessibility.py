@@ -1,0 +1,72 @@
+"""Every page, light and dark, is without faults that keep people from using it, and asks nothing of other hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import URLPattern, reverse
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
+
+from brokerage.models import Job, Transfer
+from monitoring.urls import urlpatterns
+from tests.pages.scene import Scene, make_scene, visitor
+from tests.pages.test_browser import sign_in
+from workqueues.models import Dataset, File
+
+pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
+
+GRAVE = ("serious", "critical")
+NOT_SHOWN = frozenset({"login", "logout", "appearance", "page-job-log", "page-job-output", "page-transfer", "page-link"})
+"""What is no page of its own here, or has a file or a transfer that the scene does not; the last two are seen elsewhere."""
+
+
+def addresses(scene: Scene) -> Iterator[str]:
+    """Each page once, with rows on it where the scene has some."""
+    job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
+    dataset = Dataset.objects.get(task=scene.retrying, type="input")
+    known = {
+        "task_id": scene.pending.id,
+        "job_id": job.id,
+        "dataset_id": dataset.id,
+        "file_id": File.objects.filter(dataset=dataset).latest("id").id,
+        "name": "GAMMA",
+    }
+    for pattern in urlpatterns:
+        assert isinstance(pattern, URLPattern)
+        named = {name: known[name] for name in pattern.pattern.converters if name in known}
+        is_page = pattern.name and not pattern.name.endswith(("-data", "-asks", "-waiting")) and pattern.name not in NOT_SHOWN
+        if is_page:
+            yield reverse(str(pattern.name), kwargs=named)
+    yield f"/tasks/{scene.running.id}/"
+    yield f"/tasks/{scene.done.id}/"
+    yield "/tasks/?task_name=nothing-like-it"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser: Browser) -> None:
+    scene = make_scene()
+    assert not Transfer.objects.exists(), "the scene has transfers now: visit theirs too"
+    visitor()
+    context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    elsewhere: list[str] = []
+    page.on("request", lambda request: None if request.url.startswith(live_server.url) else elsewhere.append(request.url))
+    sign_in(page, live_server)
+    faults = [f"{address} {fault}" for address in addresses(scene) for fault in _faults(page, f"{live_server.url}{address}")]
+    assert not faults, "\n".join(faults)
+    assert elsewhere == []
+    context.close()
+
+
+def _faults(page: Page, address: str) -> list[str]:
+    page.goto(address)
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
+        for one in found
+        if one["impact"] in GRAVE
+        for node in one["nodes"][:3]
+    ]
