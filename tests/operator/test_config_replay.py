@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.gdpconfig.models import ChangeSet
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.decisions import KEPT_SNAPSHOTS, store_snapshot
 from brokerage.models import ComputingQueue, Decision, Site, StorageEndpoint
 from brokerage.queries.world import load_snapshot
@@ -85,3 +89,18 @@ def test_the_work_does_not_grow_with_history(root: Person) -> None:
         told = tried(root, "jobbroker.NQUEUED_SAT_CAP", 7)
     assert told["decisions"] == told["kept"] == 0
     assert len(gone) <= len(few)
+
+
+def test_the_agent_refresh_ends_what_was_set_for_some_time(root: Person) -> None:
+    set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="bob", why="slow links")
+    until = clock.now() + timedelta(hours=1)
+    line = {"key": "jobbroker.NQUEUED_SAT_CAP", "value": 400, "until": until.isoformat()}
+    assert root.post("config/changes/", {"lines": [line], "reason": "for the night"}).status_code == 201
+    with clock.frozen(until - timedelta(seconds=1)):
+        run_agent("refresh", looked=True)
+    assert gdpconfig.value("jobbroker", "NQUEUED_SAT_CAP") == 400
+    with clock.frozen(until + timedelta(seconds=1)):
+        run_agent("refresh", looked=True)
+        run_agent("refresh", looked=True)
+    assert gdpconfig.value("jobbroker", "NQUEUED_SAT_CAP") == 150
+    assert [made["who"] for made in root.get("config/changes/").json()["results"]] == ["expiry", "root", "bob"]

@@ -96,5 +96,9 @@ class Migration(migrations.Migration):
             model_name='change',
             constraint=models.UniqueConstraint(fields=('change_set', 'kind', 'app', 'component', 'name', 'vo'), name='gdpconfig_change_once_a_set'),
         ),
+        migrations.AlterField(
+            model_name='revision', name='number',
+            field=models.BigIntegerField(default=0, help_text='Number of the last change set.'),
+        ),
         migrations.RunSQL(CLOSE),
     ]
