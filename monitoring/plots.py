@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-WIDTH, HEIGHT = 720, 220
+WIDTH, WIDE, HEIGHT = 720, 1_200, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
 """Room for the axes, in the units of the picture."""
 TICKS = 4
@@ -39,13 +39,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Curves over buckets of one length. `stacked`: they are levels, one above the other; else what happened in each bucket."""
+    """Curves over buckets of one length. `stacked`: they are levels, one above the other; else what happened in each bucket.
+    `width`: of the picture, in its own units, of which its letters have 12.
+    """
 
     title: str
     times: Sequence[datetime]
     step_s: int
     curves: Sequence[Curve]
     stacked: bool = False
+    width: int = WIDTH
 
     @property
     def unit(self) -> str:
@@ -102,11 +105,11 @@ class Plot:
 def draw(plot: Plot, name: str) -> SafeString:
     """The picture; `name` is an id that nothing else on the page has."""
     most = _ceiling(max((n for edge in plot.tops for n in edge), default=0))
-    parts = [_grid(most), _hours(plot.times), *_shapes(plot, most)]
+    parts = [_grid(most, plot.width), _hours(plot.times, plot.width), *_shapes(plot, most)]
     return format_html(
         '<svg class="plot" viewBox="0 0 {width} {height}" role="img" tabindex="0" aria-labelledby="{name}-title {name}-words">'
         '<title id="{name}-title">{title}, {unit}</title><desc id="{name}-words">{words}</desc>{parts}</svg>',
-        width=WIDTH, height=HEIGHT, name=name, title=plot.title, unit=plot.unit, words=plot.words,
+        width=plot.width, height=HEIGHT, name=name, title=plot.title, unit=plot.unit, words=plot.words,
         parts=format_html_join("", "{}", ((part,) for part in parts)),
     )  # fmt: skip
 
@@ -125,14 +128,14 @@ def _y(number: float, most: int) -> float:
     return TOP + (HEIGHT - TOP - BOTTOM) * (1 - number / most)
 
 
-def _grid(most: int) -> SafeString:
+def _grid(most: int, width: int) -> SafeString:
     """Lines across with their numbers."""
     steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0)
     lines = [(most * i // steps, f"{_y(most * i // steps, most):.1f}") for i in range(steps + 1)]
     return format_html_join(
         "",
         '<path class="axis" d="M{} {}H{}"/><text class="tick" x="{}" y="{}" dy="0.32em" text-anchor="end">{}</text>',
-        ((LEFT, y, WIDTH - RIGHT, LEFT - 6, y, _short(number)) for number, y in lines),
+        ((LEFT, y, width - RIGHT, LEFT - 6, y, _short(number)) for number, y in lines),
     )
 
 
@@ -143,11 +146,11 @@ def _short(number: int) -> str:
     return f"{number:,}"
 
 
-def _x(i: float, n: int) -> float:
-    return LEFT + (WIDTH - LEFT - RIGHT) * i / max(n - 1, 1)
+def _x(i: float, n: int, width: int) -> float:
+    return LEFT + (width - LEFT - RIGHT) * i / max(n - 1, 1)
 
 
-def _hours(times: Sequence[datetime]) -> SafeString:
+def _hours(times: Sequence[datetime], width: int) -> SafeString:
     """Times along the lower edge: whole hours, or days."""
     span_s = (times[-1] - times[0]).total_seconds() if times else 0
     every_s = next((s for s in (600, 3 * HOUR_S, DAY_S, 7 * DAY_S, 14 * DAY_S) if span_s / s <= 9), 60 * DAY_S)
@@ -156,16 +159,16 @@ def _hours(times: Sequence[datetime]) -> SafeString:
     return format_html_join(
         "",
         '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((f"{min(max(_x(i, len(times)), LEFT), WIDTH - 20):.1f}", HEIGHT - 6, at.strftime(form)) for i, at in marks),
+        ((f"{min(max(_x(i, len(times), width), LEFT), width - 20):.1f}", HEIGHT - 6, at.strftime(form)) for i, at in marks),
     )
 
 
 def _shapes(plot: Plot, most: int) -> list[SafeString]:
     n, below, shapes = len(plot.times), [0] * len(plot.times), []
     for curve, edge in zip(plot.curves, plot.tops, strict=True):
-        line = _path(edge, most, range(n))
+        line = _path(edge, most, plot.width, range(n))
         if plot.stacked:
-            back = _path(below, most, range(n)[::-1])
+            back = _path(below, most, plot.width, range(n)[::-1])
             shapes.append(format_html('<path class="area {}" d="M{}L{}Z"/>', curve.colour, line, back))
             below = edge
         else:
@@ -173,11 +176,22 @@ def _shapes(plot: Plot, most: int) -> list[SafeString]:
     return shapes
 
 
-def _path(edge: Sequence[int], most: int, order: Sequence[int]) -> str:
+def _path(edge: Sequence[int], most: int, width: int, order: Sequence[int]) -> str:
     """The points in this order; those on a straight line between others are left out."""
     kept: list[str] = []
     for place, i in enumerate(order):
         inner = 0 < place < len(order) - 1
         if not inner or not edge[order[place - 1]] == edge[i] == edge[order[place + 1]]:
-            kept.append(f"{_x(i, len(edge)):.1f} {_y(edge[i], most):.1f}")
+            kept.append(f"{_x(i, len(edge), width):.1f} {_y(edge[i], most):.1f}")
     return "L".join(kept)
+
+
+def sparkline(bars: Sequence[int], jobs: int) -> SafeString:
+    """A row of small bars, each a part of the largest, of 100: how often something happened from then to now."""
+    shapes = format_html_join(
+        "", '<rect x="{}" y="{}" width="2" height="{}"/>', ((3 * i, 20 - n / 5, n / 5) for i, n in enumerate(bars) if n)
+    )
+    return format_html(
+        '<svg class="spark" viewBox="0 0 {} 20" width="{}" height="20" role="img" aria-label="{} jobs, {}">{}</svg>',
+        3 * len(bars), 3 * len(bars), jobs, "over the time from left to right", shapes,
+    )  # fmt: skip

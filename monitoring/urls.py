@@ -10,6 +10,7 @@ from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
@@ -59,6 +60,8 @@ urlpatterns = [
     path("config/<path:key>/", config_key, name="page-config-key"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
+    path("errors/", errors, name="page-errors"),
+    re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),

@@ -10,6 +10,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     queue_asks,
     requirements,
     retry_rules,
+    rollups,
     site_limits,
     task_changes,
     transfers,

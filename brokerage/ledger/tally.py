@@ -41,8 +41,7 @@ FROM (
 _MOVE_MARK = "UPDATE brokerage_tallymark SET xid = %(to_xid)s::xid8, change_id = %(to_change)s WHERE id = 1"
 _DONE = """
 UPDATE brokerage_tallymark SET counted_at = coalesce((
-    SELECT c.at FROM brokerage_jobchange c, brokerage_tallymark m WHERE (c.xid, c.id) > (m.xid, m.change_id)
-    ORDER BY c.xid, c.id LIMIT 1), now())
+    SELECT at FROM brokerage_jobchange WHERE (xid, id) > (%(to_xid)s::xid8, %(to_change)s) ORDER BY xid, id LIMIT 1), now())
 WHERE id = 1
 """
 
@@ -116,10 +115,13 @@ _FORGET = """
 DELETE FROM brokerage_tallybucket WHERE id IN (
     SELECT id FROM brokerage_tallybucket WHERE step_s = %s AND at < now() - make_interval(secs => %s) ORDER BY at LIMIT %s)
 """
-_EMPTY = """
-DELETE FROM brokerage_tallylevel WHERE n = 0;
-DELETE FROM brokerage_tallygroup g WHERE NOT EXISTS (SELECT FROM brokerage_tallylevel l WHERE l.group_id = g.id)
-    AND NOT EXISTS (SELECT FROM brokerage_tallybucket b WHERE b.group_id = g.id);
+_NO_LEVELS = "DELETE FROM brokerage_tallylevel WHERE n = 0"
+# Group by group: a join would read all buckets.
+_NO_GROUPS = """
+DELETE FROM brokerage_tallygroup g WHERE (SELECT 1 FROM brokerage_tallylevel l WHERE l.group_id = g.id LIMIT 1) IS NULL
+    AND (SELECT 1 FROM brokerage_tallybucket b WHERE b.group_id = g.id LIMIT 1) IS NULL
+"""
+_NO_ERRORS = """
 DELETE FROM brokerage_errorfingerprint f
 WHERE NOT EXISTS (SELECT FROM brokerage_tallygroup g WHERE g.family = 'error' AND g.fingerprint = f.id)
 """
@@ -153,14 +155,16 @@ def count_changes(limit: int) -> int | None:
         with connection.cursor() as cursor:
             cursor.execute(_END, named)
             n, named["to_xid"], named["to_change"] = cursor.fetchone() or (0, None, None)
-            if n:
+            if not n:
+                named |= {"to_xid": mark.xid, "to_change": mark.change}
+            else:
                 cursor.execute(_COUNT, named)
                 counts = _by_group(cursor.fetchall())
                 counts |= count_errors(BATCH, named)
                 _add(counts)
                 cursor.execute(_MOVE_MARK, named)
             if n < limit:
-                cursor.execute(_DONE)
+                cursor.execute(_DONE, named)
         return int(n)
 
 
@@ -213,7 +217,9 @@ def _compare(mark: _Mark, *, told: bool = True) -> Compared:
         said = ", ".join(f"{vo} {what} {n:+d}" for (vo, what), n in sorted(off.items()))
         compared = Compared(n_off, 0 if n_off or not told else by_place)
         cursor.execute(_COMPARED, {"off": compared.off, "moved": compared.moved, "said": said[:255]})
-        cursor.execute(_EMPTY)
+        cursor.execute(_NO_LEVELS)
+        cursor.execute(_NO_GROUPS)
+        cursor.execute(_NO_ERRORS)
     return compared
 
 

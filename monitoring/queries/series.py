@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from broker_site.foundation.access.permissions import VoScope
@@ -10,7 +11,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.queries.series import series
 from brokerage.rules.facts.series import OTHERS, USUAL, Asked, Line, Series
 from brokerage.states import JOB
-from monitoring.plots import Curve, Plot
+from monitoring.plots import WIDE, Curve, Plot
 from monitoring.queries.database import alias
 
 WINDOWS = {"24h": (86_400, 300), "7d": (7 * 86_400, 3_600)}
@@ -54,12 +55,13 @@ def flow_plots(scope: VoScope, window: str, by: str) -> tuple[Plot, list[Plot], 
             totals[line.of] = totals.get(line.of, 0) + line.total
     names = sorted(totals, key=lambda name: (-totals[name], name))
     small = [_flows(parts, name or NAMELESS[by], name) for name in names[:MOST_SMALL]]
-    return _flows(found, "All jobs", ""), small, len(names) - len(small), found.counted_at
+    return replace(_flows(found, "All jobs", ""), width=WIDE), small, len(names) - len(small), found.counted_at
 
 
 def _flows(found: Series, title: str, of: str) -> Plot:
-    curves = [Curve(what, FLOW_COLOURS[what], found.line(what, of).points) for what in USUAL]
-    return Plot(title, found.times, found.step_s, curves)
+    """What happened in the steps that are over: one that is not would look like a fall."""
+    curves = [Curve(what, FLOW_COLOURS[what], found.line(what, of).points[:-1]) for what in USUAL]
+    return Plot(title, found.times[:-1], found.step_s, curves)
 
 
 def _added(lines: Sequence[Line]) -> list[int]:

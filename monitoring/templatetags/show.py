@@ -15,7 +15,7 @@ from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
-from monitoring.plots import draw
+from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
 from monitoring.wording import UNKNOWN, WORDS
@@ -171,6 +171,7 @@ def badge(kind: str, state: str) -> SafeString:
 register.simple_tag(progress_bar, name="progress")
 register.simple_tag(share_bar, name="share")
 register.simple_tag(draw, name="plot_picture")
+register.simple_tag(sparkline)
 register.simple_tag(throttle_ribbon, name="ribbon")
 
 

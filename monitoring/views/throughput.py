@@ -14,8 +14,8 @@ from monitoring.views.page import page, scope_of, show
 def throughput(request: HttpRequest) -> HttpResponseBase:
     """Started, finished and failed jobs of a day or a week, of all and by queue or share."""
     faults: list[str] = []
-    window = _choice(request, "window", list(WINDOWS), faults)
-    by = _choice(request, "by", list(BYS), faults)
+    window = choice(request, "window", list(WINDOWS), faults)
+    by = choice(request, "by", list(BYS), faults)
     whole, small, others, counted_at = flow_plots(scope_of(request, "job:read"), window, by)
     context = {
         "window": window,
@@ -32,7 +32,7 @@ def throughput(request: HttpRequest) -> HttpResponseBase:
     return show(request, "throughput.html", "throughput", context, knows=("window", "by"))
 
 
-def _choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str]) -> str:
+def choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str]) -> str:
     """One of the known values; the first one, with a fault, for another."""
     text = request.GET.get(name) or known[0]
     if text in known:

@@ -18,6 +18,7 @@ from brokerage.agents.throttling import Throttle
 from brokerage.ledger.misfits import MisfitsAt, note_misfits
 from brokerage.ledger.pilots import note_vain_ask
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
+from brokerage.ledger.tally import count_changes
 from brokerage.ledger.task_queues import requirement_set
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import finish
@@ -27,6 +28,7 @@ from brokerage.models import (
     AskHour,
     ComputingQueue,
     DeclaredSlots,
+    ErrorFingerprint,
     Feed,
     GroupUse,
     JobOpening,
@@ -41,6 +43,9 @@ from brokerage.models import (
     QueueAsk,
     Software,
     StorageEndpoint,
+    TallyBucket,
+    TallyGroup,
+    TallyLevel,
     TaskQueue,
     TransferLink,
 )
@@ -102,6 +107,17 @@ def limits_of_a_site(queue: ComputingQueue, pilot: Pilot) -> None:
     PilotCE.objects.create(pilot=pilot, ces=["ce1"])
 
 
+def counts(job_id: int) -> None:
+    """What the agent tally writes, which it does only of transactions that are over."""
+    count_changes(1)
+    group = TallyGroup.objects.create(family="vo", vo="demo")
+    TallyLevel.objects.create(group=group, what="running", n=1)
+    TallyBucket.objects.create(group=group, step_s=60, what="started", at=timezone.now(), n=1)
+    ErrorFingerprint.objects.create(
+        id=1, component="pilot", code="X", exit_code=0, message="*", first_seen=timezone.now(), sample_job_id=job_id
+    )
+
+
 def campaign() -> Task:
     """Rows in every table: jobs failed, retried and running, decisions, histories."""
     alpha, beta = grid("ALPHA", "BETA")
@@ -115,6 +131,7 @@ def campaign() -> Task:
     assert first is not None
     assert second is not None
     end(first, BAD)
+    counts(first.job_id)
     submitted(parameters("waits", ramCount=900_000))
     end(second)
     run_agents()

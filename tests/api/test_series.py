@@ -51,7 +51,7 @@ def lived(queues: list[ComputingQueue], dice: random.Random) -> None:
                 end(leased, BAD if dice.random() < 0.4 else None)
     with connection.cursor() as cursor:  # moves of a job keep their order
         cursor.execute(
-            "UPDATE brokerage_jobchange SET at = now() - interval '20 h' + (id * 1800 %% 70000 + %s) * interval '1 s'",
+            "UPDATE brokerage_jobchange SET at = now() - interval '20 h' + (id * 1800 %% 60000 + %s) * interval '1 s'",
             [dice.randrange(3000)],
         )
     while count_changes(7):

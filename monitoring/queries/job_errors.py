@@ -1,0 +1,112 @@
+"""With which errors jobs ended: each error once, whatever numbers and names its messages have, with how often, where and when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connections
+
+from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel import clock
+from brokerage.models import ErrorFingerprint
+from brokerage.rules.dispatch.retry_rules import COMPONENTS
+from brokerage.rules.facts.series import Asked
+from brokerage.states import JOB
+from monitoring.queries.database import alias
+from monitoring.queries.jobs import visible_jobs
+from monitoring.queries.series import WINDOWS, counted
+
+MOST_ERRORS = 50
+MOST_QUEUES = 3
+"""Queues that are named with an error, those with most."""
+
+_BY_QUEUE = """
+SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE g.family = 'error' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
+    AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
+GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class JobErrorRow:
+    """One error. `jobs` that ended with it in the window, `points` of them in each step of the window, `queues`: where most of
+    them were, each with its number. `job_id`: one of them that the visitor may see.
+    """
+
+    id: str
+    component: str
+    code: str
+    exit_code: int
+    message: str
+    jobs: int
+    queues: Sequence[tuple[str, int]]
+    n_queues: int
+    first_seen: datetime
+    last_seen: datetime
+    job_id: int | None
+    points: Sequence[int]
+
+    @property
+    def says(self) -> str:
+        """Who says so, in words."""
+        return COMPONENTS[self.component].split(":")[0]
+
+    @property
+    def bars(self) -> Sequence[int]:
+        """The points as parts of the largest, of 100, taken together to at most 48."""
+        together = -(-len(self.points) // 48)
+        sums = [sum(self.points[i : i + together]) for i in range(0, len(self.points), together)]
+        return [-(-100 * n // max(sums)) for n in sums]
+
+
+@dataclass(frozen=True, slots=True)
+class JobErrors:
+    """Errors of a window, the most frequent first; up to when jobs are counted; how many jobs ended with others."""
+
+    rows: Sequence[JobErrorRow]
+    counted_at: datetime | None
+    others: int
+
+
+def job_errors(scope: VoScope, window: str) -> JobErrors:
+    """The errors with which most jobs ended in a window, in the VOs of the scope; five statements."""
+    window_s, step_s = WINDOWS[window]
+    asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error")
+    found = counted(asked, scope)
+    points: dict[int, list[int]] = {}
+    others = 0
+    for line in found.lines:
+        if not line.of.isdigit():
+            others += line.total
+        elif int(line.of):
+            sums = points.setdefault(int(line.of), [0] * len(line.points))
+            points[int(line.of)] = [a + b for a, b in zip(sums, line.points, strict=True)]
+    first = sorted(points, key=lambda error: (-sum(points[error]), error))[:MOST_ERRORS]
+    others += sum(sum(points[error]) for error in points.keys() - {*first})
+    using = alias()
+    known = ErrorFingerprint.objects.using(using).in_bulk(first)
+    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    start, end = asked.span(clock.now())
+    vos = None if scope.everything else sorted(scope.names)
+    values = {"errors": first, "vos": vos, "step": step_s, "whats": list(asked.what), "start": start, "end": end}
+    with connections[using].cursor() as cursor:
+        cursor.execute(_BY_QUEUE, values)
+        for error, queue, n in cursor.fetchall():
+            queues[error].append((queue, n))
+    samples = [known[error].sample_job_id for error in first if error in known]
+    seen = set(visible_jobs(scope).filter(id__in=samples).values_list("id", flat=True))
+    times = found.times
+    rows = [
+        JobErrorRow(
+            str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
+            queues[error][:MOST_QUEUES], len(queues[error]), is_known.first_seen,
+            max(at for at, n in zip(times, points[error], strict=True) if n),
+            is_known.sample_job_id if is_known.sample_job_id in seen else None, points[error],
+        )
+        for error in first if (is_known := known.get(error)) is not None
+    ]  # fmt: skip
+    return JobErrors(rows, found.counted_at, others)

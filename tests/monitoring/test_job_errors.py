@@ -1,0 +1,77 @@
+"""The page of errors: each once, the most frequent first, with how many jobs, where, and one to look at."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from broker_site.foundation.access.credentials import ensure_user
+from brokerage.ledger.tally import count_changes
+from brokerage.models import ComputingQueue, Job
+from brokerage.rules.dispatch.settlement import Report
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents, run_jobs
+from tests.monitoring.answers import text
+from tests.pages.scene import PASSWORD, visitor
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LOST = [Report("failed", error_code="STAGEIN", error_message=f"no file /data/{n}/x.{n}") for n in range(4)]
+OTHER = Report("failed", error_code="PAYLOAD", exit_code=65, error_message="<b>segfault</b>")
+
+
+@pytest.fixture
+def client() -> Client:
+    made = Client()
+    made.force_login(visitor())
+    return made
+
+
+def fail(queue: ComputingQueue, reports: list[Report]) -> None:
+    """One job for each of these ends."""
+    for report in reports:
+        submitted(parameters("t", nEvents=10, nEventsPerJob=10, maxAttempt=1))
+        run_agents(1)
+        run_jobs(queue, report)
+    count_changes(10_000)
+
+
+def rows(client: Client, address: str = "/errors.json") -> list[dict[str, Any]]:
+    answer = client.get(address)
+    assert answer.status_code == 200, text(answer)
+    return json.loads(answer.content)["rows"]
+
+
+def test_errors_that_differ_in_numbers_and_paths_are_one_and_the_most_frequent_comes_first(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, [*LOST, OTHER])
+    first, second = rows(client)
+    assert (first["code"], first["jobs"], first["queues"], first["message"]) == ("STAGEIN", 4, [["ALPHA", 4]], "no file *")
+    assert (second["code"], second["exit_code"], second["jobs"]) == ("PAYLOAD", 65, 1)
+    assert sum(first["points"]) == 4
+    assert Job.objects.get(id=first["job_id"]).status == "failed"
+    page = text(client.get("/errors/"))
+    assert page.index("STAGEIN") < page.index("PAYLOAD")
+    assert "&lt;b&gt;segfault&lt;/b&gt;" in page
+    assert f'href="/jobs/{first["job_id"]}/"' in page
+    lines = list(csv.DictReader(io.StringIO(text(client.get("/errors.csv?window=7d")))))
+    assert [(line["id"], line["jobs"]) for line in lines] == [(row["id"], str(row["jobs"])) for row in rows(client)]
+
+
+def test_nobody_sees_errors_of_vos_that_they_may_not_look_into(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, LOST[:1])
+    client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+    assert rows(client) == []
+    assert "No job ended badly" in text(client.get("/errors/"))
+
+
+def test_a_window_that_is_none_is_told(client: Client) -> None:
+    assert client.get("/errors.json?window=1y").status_code == 400
+    page = client.get("/errors/?window=1y")
+    assert (page.status_code, "is no window" in text(page)) == (200, True)
