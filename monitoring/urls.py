@@ -7,6 +7,7 @@ from itertools import chain
 from django.urls import URLPattern, path, re_path
 
 from monitoring.views.asks import job_waiting_data, queue_asks_data
+from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
 from monitoring.views.job_errors import errors
@@ -53,6 +54,12 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("config/", config, name="page-config"),
+    re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
+    path("config/draft/", config_draft, name="page-config-draft"),
+    path("config/<path:key>/", config_key, name="page-config-key"),
+    path("changes/<int:revision>/", change_set, name="page-change-set"),
+    path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),

@@ -1,4 +1,4 @@
-"""Agent refresh. Takes feeds whose period is over, and overrides whose time is. Leaves the grid as they say.
+"""Agent refresh. Takes feeds whose period is over, and overrides whose time is. Leaves grid and configuration as they say.
 
 Next: whoever reads the grid.
 """
@@ -10,6 +10,7 @@ import time
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.gdpconfig.store import end_expired as end_expired_configuration
 from broker_site.foundation.kernel import clock
 from brokerage.feeds.refresh import refresh_feed
 from brokerage.ledger.feeds import claim, due
@@ -23,7 +24,8 @@ LONGEST_S = 45.0
 
 @agent("refresh")
 def refresh(run: Run) -> int:
-    """Read every feed that is due, sites before what refers to them: how many rows of the grid changed."""
+    """Read every feed that is due, sites before what refers to them: how many rows of grid and configuration changed."""
+    ended = end_expired_configuration(run.now)
     changed, began = end_expired(run.now), time.monotonic()
     period_s = gdpconfig.value("feeds", "FEED_PERIOD")
     waiting = Feed.objects.filter(due(run.now, period_s)).defer("copy").order_by("name")
@@ -33,4 +35,4 @@ def refresh(run: Run) -> int:
         return refresh_feed(feed, clock.now()) if in_time and claim(feed, run.now, period_s) else 0
 
     feeds = sorted(waiting, key=lambda feed: list(KINDS).index(feed.kind))
-    return changed + sum(one_by_one(feeds, read, lambda feed, error: run.leave(f"feed {feed.name}", error)))
+    return ended + changed + sum(one_by_one(feeds, read, lambda feed, error: run.leave(f"feed {feed.name}", error)))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
+from brokerage.api.configuration import Configuration, ConfigurationChanges
+from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
 from brokerage.api.grid import FeedsView, GridView, QueuesView, SitesView
@@ -64,6 +66,10 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/cancel/", CancelTransfer.as_view(), name="transfer-cancel"),
     path("links/", Links.as_view(), name="link-list"),
     path("links/<str:source>/<str:destination>/", OneLink.as_view(), name="link-detail"),
+    path("config/", Configuration.as_view(), name="config-list"),
+    path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
+    path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
+    path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
     path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
@@ -87,4 +93,6 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("config/apply/", apply_form, name="page-config-apply"),
+    path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]

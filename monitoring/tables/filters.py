@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import django_filters
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
+from broker_site.foundation.gdpconfig.changesets import Source
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet
 from broker_site.foundation.rest.paging import LARGEST_ID
 from broker_site.foundation.sql.wildcards import named
 from brokerage.models import Job, Transfer, TransferWish
@@ -158,3 +160,19 @@ class TransferFilter(ListFilter):
 
     def of_states(self, rows: QuerySet[Transfer], column: str, states: Sequence[str]) -> QuerySet[Transfer]:
         return rows.filter(status__in=sorted(states)) if states else rows
+
+
+class ChangeSetFilter(ListFilter):
+    """Sets of changes of the configuration, by what they changed and who made them."""
+
+    texts = ("name",)
+    aliases = {"key": "name", "user": "who"}
+
+    name = _name("Key", "name", "NQUEUED_*", method="of_lines")
+    component = _name("Component", "component", method="of_lines")
+    who = _name("By", "who")
+    source = django_filters.ChoiceFilter(label="Way", choices=[(s, s) for s in get_args(Source)], empty_label="any")
+
+    def of_lines(self, rows: QuerySet[ChangeSet], column: str, text: str) -> QuerySet[ChangeSet]:
+        lines = Change.objects.filter(named(column, text), change_set=OuterRef("pk"))
+        return rows.filter(Exists(lines))

@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, datasets, files, queues, shares, verdicts of the throttler, transfers, links, agents."""
+"""The lists: tasks, jobs, datasets, files, queues, shares, verdicts of the throttler, transfers, links, changes, agents."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
+from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
 from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
 from monitoring.queries.files import FileRow, file_rows, visible_files
@@ -17,7 +18,7 @@ from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
-from monitoring.tables.filters import DatasetFilter, FileFilter, JobFilter, TaskFilter, TransferFilter
+from monitoring.tables.filters import ChangeSetFilter, DatasetFilter, FileFilter, JobFilter, TaskFilter, TransferFilter
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
 
@@ -42,6 +43,8 @@ TRANSFERS = LongList(
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
 """The fullest first."""
+CHANGES = LongList("changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read")
+"""Newest first."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 
@@ -56,4 +59,4 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, AGENTS)
+LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, CHANGES, AGENTS)

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db import OperationalError, connection, transaction
 from django.db.models.functions import Now
 from django.test import Client
@@ -70,7 +71,7 @@ def test_copies_that_no_mover_takes_are_told_after_a_minute(client: Client, redi
     run_agent("transfer", looked=True)
     assert client.get("/readyz").json()["problems"] == []
     assert "it waits for a mover since" in sentence(arrival_of(transfer.file, "BETA_DISK"))
-    LocalCopy.objects.update(created_at=Now() - timedelta(seconds=70))
+    LocalCopy.objects.update(created_at=TransactionNow() - timedelta(seconds=70))
     readiness.forget()
     (told,) = client.get("/readyz").json()["problems"]
     assert told == "2 copies wait for a mover, the oldest for 70 s: no process `manage.py mover` is at work"

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 from django.contrib.postgres.functions import TransactionNow
-from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
@@ -100,7 +99,7 @@ def test_what_began_long_before_a_round_lets_no_more_wait(queues: list[Computing
         Task.objects.update(next_look_at=None)
         run_agent("generate", looked=True)
     before = jobs_at()
-    JobChange.objects.update(at=Now() - timedelta(minutes=1))
+    JobChange.objects.update(at=TransactionNow() - timedelta(minutes=1))
     ComputingQueue.objects.filter(name="BETA").update(status="online")
     assert generated("long") - before == {"ALPHA": 1, "BETA": 6}
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection
-from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -174,10 +174,10 @@ def test_a_job_whose_outputs_travel_too_long_fails_and_its_result_lists_them(
     running(parameters("t", nEvents=10, **PRODUCTION))
     Job.objects.update(priority=priority, ready_priority=-priority)
     run_jobs(queue)
-    Job.objects.update(status_since=Now() - timedelta(days=days - 0.1))
+    Job.objects.update(status_since=TransactionNow() - timedelta(days=days - 0.1))
     run_agents(1, ("reap",))
     assert statuses() == {"transferring"}
-    Job.objects.update(status_since=Now() - timedelta(days=days + 0.1))
+    Job.objects.update(status_since=TransactionNow() - timedelta(days=days + 0.1))
     run_agents(1, ("reap",))
     result = JobResult.objects.get()
     names = ", ".join(sorted(File.objects.filter(out_job_id=result.job_id).values_list("lfn", flat=True)))
@@ -196,7 +196,7 @@ def test_a_stage_out_by_means_of_the_site_may_be_silent_for_as_long_as_the_workf
 ) -> None:
     running(parameters("t", nEvents=10, **PRODUCTION))
     end(take(queue, lease_s=2 * 3600))
-    silent = Now() - timedelta(hours=silent_h)
+    silent = TransactionNow() - timedelta(hours=silent_h)
     Job.objects.update(sub_status=sub_status, status_since=silent, last_seen=silent)
     run_agents(1, ("reap",))
     assert statuses() == ({"failed"} if ended else {"transferring"})

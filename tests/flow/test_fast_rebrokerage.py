@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
 from django.db.models.functions import Now
 from django.test import Client
@@ -118,7 +119,7 @@ def test_without_a_threshold_of_the_share_all_stay(gamma: ComputingQueue) -> Non
         lambda queue: ComputingQueue.objects.update(catchall="disableReassign"),
         lambda queue: DeclaredSlots.objects.create(queue=queue, share="other", n=0),
         lambda queue: WorkQueue.objects.update(queue_function="Resource"),
-        lambda queue: Job.objects.filter(status="activated").update(status_since=Now() - timedelta(minutes=9)),
+        lambda queue: Job.objects.filter(status="activated").update(status_since=TransactionNow() - timedelta(minutes=9)),
         lambda queue: Job.objects.filter(status="activated").update(kind=JobKind.MERGE),
         lambda queue: Task.objects.update(gshare="other"),
     ],
@@ -133,7 +134,7 @@ def test_they_stay(gamma: ComputingQueue, keeps: Any) -> None:
 
 def test_declared_slots_that_have_expired_keep_nobody(gamma: ComputingQueue) -> None:
     work(gamma)
-    DeclaredSlots.objects.create(queue=gamma, n=5, expires=Now() - timedelta(minutes=1))
+    DeclaredSlots.objects.create(queue=gamma, n=5, expires=TransactionNow() - timedelta(minutes=1))
     assert run_agent("reap", looked=True) == 27
 
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
-from django.db.models.functions import Now
 
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, JobChange, Pilot
@@ -63,9 +63,9 @@ def test_they_stay_where_others_of_the_task_got_on_lately(how: str) -> None:
     if how == "finished":
         end(leased)
     assert watch()["closed"] == 0
-    Job.objects.filter(id=leased.job_id).update(status_since=Now() - timedelta(hours=4))
+    Job.objects.filter(id=leased.job_id).update(status_since=TransactionNow() - timedelta(hours=4))
     if how == "finished":
-        Job.objects.filter(id=leased.job_id).update(ended_at=Now() - timedelta(hours=4))
+        Job.objects.filter(id=leased.job_id).update(ended_at=TransactionNow() - timedelta(hours=4))
     assert watch()["closed"] == 3
 
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
+from django.contrib.postgres.functions import TransactionNow
 from django.db import connection, connections
-from django.db.models.functions import Now
 
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
@@ -70,7 +70,7 @@ def _run(agent: str) -> None:
 
 
 def let_claims_run_out() -> None:
-    Task.objects.exclude(locked_by="").update(locked_time=Now() - timedelta(seconds=1))
+    Task.objects.exclude(locked_by="").update(locked_time=TransactionNow() - timedelta(seconds=1))
 
 
 def kill_self() -> None:

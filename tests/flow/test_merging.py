@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models.functions import Now
 
 from broker_site.foundation.gdpconfig import set_override
@@ -118,7 +119,7 @@ def test_a_merge_job_whose_pilot_is_silent_is_made_again() -> None:
     run_jobs(queue)
     run_agents(1, ("merge",))
     leased = take(queue)
-    Job.objects.filter(id=leased.job_id).update(lease_until=Now() - timedelta(seconds=1))
+    Job.objects.filter(id=leased.job_id).update(lease_until=TransactionNow() - timedelta(seconds=1))
     run_agents(2, ("reap", "merge"))
     assert states(task, JobKind.MERGE) == ["failed", "activated"]
     assert states(task) == ["merging", "merging"]
@@ -284,7 +285,7 @@ def test_what_waits_where_no_job_can_run_for_a_day_is_made_again_elsewhere() -> 
     ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now())
     run_agents(2, ("merge",))
     assert (states(task), states(task, JobKind.MERGE)) == (["merging", "merging"], [])
-    ComputingQueue.objects.filter(id=alpha.id).update(status_since=Now() - timedelta(days=2))
+    ComputingQueue.objects.filter(id=alpha.id).update(status_since=TransactionNow() - timedelta(days=2))
     run_agents(1, ("merge",))
     assert states(task) == ["cancelled", "cancelled"]
     assert set(File.objects.filter(task=task, type="pseudo_input").values_list("status", flat=True)) == {"ready"}
@@ -297,10 +298,10 @@ def test_a_merge_job_that_waits_where_no_job_can_run_for_a_day_is_given_up_with_
     run_agents()
     run_jobs(alpha)
     run_agents(1, ("merge",))
-    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=Now() - timedelta(hours=2))
+    ComputingQueue.objects.filter(id=alpha.id).update(status="offline", status_since=TransactionNow() - timedelta(hours=2))
     run_agents(1, ("merge",))
     assert states(task, JobKind.MERGE) == ["activated"]
-    ComputingQueue.objects.filter(id=alpha.id).update(status_since=Now() - timedelta(days=2))
+    ComputingQueue.objects.filter(id=alpha.id).update(status_since=TransactionNow() - timedelta(days=2))
     run_agents(2, ("merge",))
     assert (states(task), states(task, JobKind.MERGE)) == (["cancelled", "cancelled"], ["closed"])
     assert broken() == []
@@ -414,7 +415,7 @@ def test_a_job_that_waits_for_a_merge_for_too_long_gives_its_inputs_back() -> No
     (queue,) = grid("ALPHA")
     task = merging_task()
     end(take(queue))
-    Job.objects.filter(status="merging").update(status_since=Now() - timedelta(days=8))
+    Job.objects.filter(status="merging").update(status_since=TransactionNow() - timedelta(days=8))
     run_agents(1, ("reap",))
     assert states(task) == ["closed", "activated"]
     assert sorted(File.objects.filter(task=task, type="pseudo_input").values_list("status", flat=True)) == ["ready", "running"]
@@ -427,8 +428,8 @@ def test_a_merge_job_leaves_an_inactive_queue_as_soon_as_its_priority_says() -> 
     task = merging_task()
     run_jobs(queue)
     run_agents(1, ("merge",))
-    ComputingQueue.objects.update(last_start=Now() - timedelta(hours=9))
-    Job.objects.filter(kind=JobKind.MERGE).update(status_since=Now() - timedelta(hours=5))
+    ComputingQueue.objects.update(last_start=TransactionNow() - timedelta(hours=9))
+    Job.objects.filter(kind=JobKind.MERGE).update(status_since=TransactionNow() - timedelta(hours=5))
     run_agents(1, ("reap",))
     assert states(task, JobKind.MERGE) == ["closed"]
     run_agents(1, ("merge",))

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -207,7 +208,7 @@ def test_a_killed_movers_copies_are_made_by_the_next(tmp_path: Path) -> None:
     LocalCopy.objects.update(status="copying", mover="dead", claimed_until=Now() + timedelta(hours=1))
     step()
     assert not copy_at(tmp_path, "BETA", file).exists()
-    LocalCopy.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    LocalCopy.objects.update(claimed_until=TransactionNow() - timedelta(seconds=1))
     move_all()
     transfer.refresh_from_db()
     assert (transfer.status, transfer.attempt) == ("done", 1)
@@ -226,7 +227,7 @@ def test_an_agent_killed_before_the_backend_heard_hands_the_same_attempt_over_ag
     key = transfer.key
     run_agent("transfer", looked=True)
     assert not LocalCopy.objects.exists()
-    Transfer.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    Transfer.objects.update(claimed_until=TransactionNow() - timedelta(seconds=1))
     move_all()
     transfer.refresh_from_db()
     assert (transfer.status, transfer.attempt, transfer.key) == ("done", 1, key)
@@ -286,7 +287,7 @@ def test_what_a_killed_mover_left_goes_also_when_the_next_could_not_try_because_
         patch.setattr("brokerage.mover.batch.publish", _killed)
         copy_batch([Task(row, Bandwidth(None)) for row in claimed], lambda size, free: True)
     assert len(parts(tmp_path)) == 1
-    LocalCopy.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    LocalCopy.objects.update(claimed_until=TransactionNow() - timedelta(seconds=1))
     (tmp_path / away).rename(tmp_path / "away")
     step()
     (tmp_path / "away").rename(tmp_path / away)
@@ -312,7 +313,7 @@ def test_a_copy_that_its_backend_lost_is_made_by_another_attempt(tmp_path: Path)
     (transfer,) = asked(wanted(file))
     run_agent("transfer", looked=True)
     LocalCopy.objects.all().delete()
-    Transfer.objects.update(claimed_until=Now() - timedelta(seconds=1))
+    Transfer.objects.update(claimed_until=TransactionNow() - timedelta(seconds=1))
     run_agent("transfer", looked=True)
     transfer.refresh_from_db()
     assert (transfer.status, transfer.reason) == ("queued", "unknown")
@@ -327,7 +328,7 @@ def test_a_copy_that_is_silent_for_too_long_is_tried_again_and_the_old_one_given
     (transfer,) = asked(wanted(file))
     run_agent("transfer", looked=True)
     two_hours = timedelta(hours=2)
-    Transfer.objects.update(status_since=F("status_since") - two_hours, claimed_until=Now() - timedelta(seconds=1))
+    Transfer.objects.update(status_since=F("status_since") - two_hours, claimed_until=TransactionNow() - timedelta(seconds=1))
     run_agent("transfer", looked=True)
     transfer.refresh_from_db()
     assert (transfer.status, transfer.reason) == ("queued", "timeout")

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db.models.functions import Now
+from django.contrib.postgres.functions import TransactionNow
 from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
@@ -197,10 +197,10 @@ def test_a_job_that_is_held_back_for_seven_days_is_closed_and_its_input_waits_fo
     cap("CAP_RUNNING_USER_JOBS", 2)
     limit()
     held = Job.objects.filter(status="throttled")
-    held.update(status_since=Now() - timedelta(days=6.9))
+    held.update(status_since=TransactionNow() - timedelta(days=6.9))
     run_agents(1, ["reap"])
     assert held.count() == 3
-    held.update(status_since=Now() - timedelta(days=7.1))
+    held.update(status_since=TransactionNow() - timedelta(days=7.1))
     run_agents(1, ["reap"])
     assert sorted(Job.objects.filter(task_id=made.id).values_list("status", flat=True)) == ["closed"] * 3 + ["running"] * 3
     assert File.objects.filter(task_id=made.id, type="pseudo_input", status="ready", failed_attempt=0).count() == 3

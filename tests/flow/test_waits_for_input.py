@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db.models.functions import Now
+from django.contrib.postgres.functions import TransactionNow
 
 from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger import grid_overrides
@@ -32,7 +32,7 @@ def stuck() -> Task:
 
 def asks_in_vain(queue: ComputingQueue) -> None:
     note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
-    WaitGroup.objects.update(judged_at=Now() - timedelta(seconds=60))
+    WaitGroup.objects.update(judged_at=TransactionNow() - timedelta(seconds=60))
 
 
 def queues_of_jobs() -> set[str]:

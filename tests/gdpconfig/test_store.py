@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.gdpconfig import BadConfig, keys
 from broker_site.foundation.gdpconfig.listing import effective
-from broker_site.foundation.gdpconfig.models import Change, Override, Revision
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("declared")]
 
@@ -49,7 +49,7 @@ def test_history_says_who_changed_what_from_what_to_what_and_why() -> None:
     set_cap("150")
     set_cap(200, who="bob", why="too small")
     gdpconfig.remove_override(*CAP, who="cid", why="over")
-    said = [(c.revision, c.who, c.why, c.before, c.after) for c in Change.objects.order_by("revision")]
+    said = [(c.change_set_id, c.who, c.why, c.before, c.after) for c in Change.objects.order_by("id")]
     assert said == [(1, "ann", "ticket 7", None, "150"), (2, "bob", "too small", "150", "200"), (3, "cid", "over", "200", None)]
     assert gdpconfig.value(*CAP) == 300
 
@@ -58,11 +58,12 @@ def test_a_change_is_reverted_by_another_change_that_names_it() -> None:
     first, second = set_cap("150"), set_cap("200")
     assert first is not None
     assert second is not None
-    made = gdpconfig.revert(second, who="bob", why="was wrong")
+    made = gdpconfig.revert(second.change_set, who="bob", why="was wrong")
     assert made is not None
-    assert (made.before, made.after, made.reverts) == ("200", "150", second)
+    line = made.lines.get()
+    assert (line.before, line.after, made.reverts) == ("200", "150", second.change_set)
     assert gdpconfig.value(*CAP) == 150
-    gdpconfig.revert(first, who="bob", why="back to the default")
+    gdpconfig.revert(first.change_set, who="bob", why="back to the default")
     assert not Override.objects.exists()
     assert Change.objects.count() == 4
 
@@ -71,7 +72,7 @@ def test_a_revert_can_be_reverted() -> None:
     set_cap("150")
     second = set_cap("200")
     assert second is not None
-    undone = gdpconfig.revert(second, who="bob", why="was wrong")
+    undone = gdpconfig.revert(second.change_set, who="bob", why="was wrong")
     assert undone is not None
     gdpconfig.revert(undone, who="bob", why="was right")
     assert gdpconfig.value(*CAP) == 200
@@ -107,9 +108,9 @@ def test_what_is_refused_changes_nothing_and_names_each_problem(
 def test_an_author_who_saw_an_older_value_is_told_the_newer_one() -> None:
     change = set_cap("150", seen=0)
     assert change is not None
-    set_cap("200", who="bob", seen=change.revision)
+    set_cap("200", who="bob", seen=change.change_set_id)
     with pytest.raises(BadConfig, match="bob has set it to '200'"):
-        set_cap("250", seen=change.revision)
+        set_cap("250", seen=change.change_set_id)
     assert gdpconfig.value(*CAP) == 200
 
 
@@ -156,7 +157,14 @@ def test_reading_costs_no_query_while_the_copy_is_fresh_and_one_small_one_after(
             gdpconfig.component("jobbroker")
 
 
-@pytest.mark.parametrize("statement", ["UPDATE gdpconfig_change SET why = 'other'", "DELETE FROM gdpconfig_change"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE gdpconfig_change SET after = 'other'",
+        "DELETE FROM gdpconfig_change",
+        "UPDATE gdpconfig_changeset SET why = 'other'",
+    ],
+)
 def test_the_database_refuses_to_rewrite_history(statement: str) -> None:
     set_cap("150")
     with pytest.raises(DatabaseError, match="cannot be altered or deleted"), transaction.atomic(), connection.cursor() as cursor:
@@ -178,8 +186,8 @@ def test_concurrent_edits_are_all_kept_in_one_order() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(edit, range(1, 5)))
-    changes = list(Change.objects.order_by("revision"))
-    assert [change.revision for change in changes] == list(range(1, 41))
+    changes = list(Change.objects.select_related("change_set").order_by("id"))
+    assert [change.change_set_id for change in changes] == list(range(1, 41))
     assert changes[0].before is None
     assert all(later.before == earlier.after for earlier, later in pairwise(changes))
     assert all(earlier.at <= later.at for earlier, later in pairwise(changes))
@@ -228,7 +236,7 @@ def test_any_series_of_edits_is_refused_with_a_message_or_kept_with_its_history(
         gdpconfig.component("jobbroker", vo="atlas")
         assert gdpconfig.current().faults == ()
         assert Change.objects.count() == gdpconfig.revision() == kept
-        for change in Change.objects.order_by("-revision")[:kept]:
-            gdpconfig.revert(change, who="ann", why="all back")
+        for made in ChangeSet.objects.order_by("-revision")[:kept]:
+            gdpconfig.revert(made, who="ann", why="all back")
         assert not Override.objects.exists()
         transaction.set_rollback(True)

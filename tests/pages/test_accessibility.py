@@ -10,6 +10,9 @@ from django.urls import URLPattern, reverse
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
+from broker_site.foundation.access.models import User
+from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig.models import ChangeSet
 from brokerage.models import Job, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
@@ -33,6 +36,8 @@ def addresses(scene: Scene) -> Iterator[str]:
         "dataset_id": dataset.id,
         "file_id": File.objects.filter(dataset=dataset).latest("id").id,
         "name": "GAMMA",
+        "key": "jobbroker.NQUEUED_SAT_CAP",
+        "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
@@ -40,6 +45,8 @@ def addresses(scene: Scene) -> Iterator[str]:
         is_page = pattern.name and not pattern.name.endswith(("-data", "-asks", "-waiting")) and pattern.name not in NOT_SHOWN
         if is_page:
             yield reverse(str(pattern.name), kwargs=named)
+    yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=7"
+    yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=many"
     yield f"/tasks/{scene.running.id}/"
     yield f"/tasks/{scene.done.id}/"
     yield "/tasks/?task_name=nothing-like-it"
@@ -49,7 +56,8 @@ def addresses(scene: Scene) -> Iterator[str]:
 def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser: Browser) -> None:
     scene = make_scene()
     assert not Transfer.objects.exists(), "the scene has transfers now: visit theirs too"
-    visitor()
+    set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="ada", why="slow links")
+    User.objects.filter(pk=visitor().pk).update(is_superuser=True)  # who sees every form
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", viewport={"width": 1280, "height": 900})
     page = context.new_page()
     elsewhere: list[str] = []

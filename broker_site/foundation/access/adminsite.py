@@ -17,11 +17,9 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from broker_site.foundation.access.auditing import SAFE_METHODS
-from broker_site.foundation.access.login_limits import give_back, limits_of, reserve
-from broker_site.foundation.access.logins import PasswordLogin, note_failure, note_success, too_many
-from broker_site.foundation.access.sessions import password_is_fresh, password_typed
+from broker_site.foundation.access.logins import PasswordLogin
+from broker_site.foundation.access.password_again import FIELD, password_again
 
-FIELD, ACT = "password_again", "password"
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
 
 
@@ -64,28 +62,17 @@ class BrokerAdminSite(AdminSite):
 
     def _ask_password(self, request: HttpRequest) -> HttpResponseBase | None:
         """The page that asks, with all that was sent, so that nothing has to be typed twice; None when it need not ask."""
-        if password_is_fresh(request.session):
+        asked = password_again(request)
+        if asked.fresh:
             return None
-        fault = ""
-        if FIELD in request.POST:
-            user: Any = request.user
-            limits = limits_of(request, user.get_username())
-            if wait := reserve(limits):
-                note_failure(request, ACT, user.get_username(), "too many tries", status=429)
-                return too_many(request, wait)
-            if user.check_password(request.POST[FIELD]):
-                give_back(limits)
-                note_success(request, ACT, user)
-                password_typed(request.session)
-                return None
-            note_failure(request, ACT, user.get_username(), "not accepted", status=403)
-            fault = "That is not your password."
+        if asked.refused is not None:
+            return asked.refused
         sent = [(name, value) for name, values in request.POST.lists() for value in values]
         context = {
             **self.each_context(request),
             "title": "Your password, please",
             "field": FIELD,
-            "fault": fault,
+            "fault": asked.fault,
             "sent": [(name, value) for name, value in sent if name not in (FIELD, "csrfmiddlewaretoken")],
         }
         request.current_app = self.name

@@ -45,6 +45,8 @@ decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
+config:read     | user      | {READERS}             |
+config:edit     | user      |                       | audited
 site:advertise  | enrolment |                       |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |

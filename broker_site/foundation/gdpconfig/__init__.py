@@ -1,7 +1,7 @@
 """gdpconfig: typed, documented configuration per app, component and VO. Defaults in code, overrides in the database with history.
 
 An app declares its keys in `config_keys.py`, as a `table` or with `declare(Key(...))`; agents and pages read with `value`,
-`component`, `current`; the admin and commands write with `set_override`, `remove_override` and `revert`. Importing this package
+`component`, `current`; who changes it writes with `apply`, `set_override`, `remove_override` and `revert`. Importing this package
 needs no Django: parts that do are imported at first use.
 """
 
@@ -15,11 +15,11 @@ from broker_site.foundation.gdpconfig.values import Config, from_document, pick
 
 if TYPE_CHECKING:
     from broker_site.foundation.gdpconfig.reading import component, current, forget, revision, value
-    from broker_site.foundation.gdpconfig.store import remove_override, revert, set_override
+    from broker_site.foundation.gdpconfig.store import apply, preview, remove_override, revert, set_override
 
 _ROOMS = {
     "reading": ("component", "current", "forget", "revision", "value"),
-    "store": ("remove_override", "revert", "set_override"),
+    "store": ("apply", "preview", "remove_override", "revert", "set_override"),
 }
 
 

@@ -8,10 +8,12 @@ from django import forms
 from django.utils.html import escape
 
 from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.changesets import MAX_WHY
 from broker_site.foundation.gdpconfig.keys import MAX_VO, BadConfig, Key
 from broker_site.foundation.gdpconfig.models import Override
-from broker_site.foundation.gdpconfig.store import MAX_WHY, refuse_stale
+from broker_site.foundation.gdpconfig.store import refuse_stale
 from broker_site.foundation.gdpconfig.texts import KINDS, UNSET
+from broker_site.foundation.kernel import clock
 
 
 class ReasonForm(forms.Form):
@@ -31,7 +33,7 @@ class OverrideForm(forms.ModelForm):
     class Meta:
         model = Override
         # The form's own fields of the same names are checked by the key, not by the columns.
-        exclude: ClassVar[list[str]] = ["app", "component", "name", "vo", "value", "change"]
+        exclude: ClassVar[list[str]] = ["app", "component", "name", "vo", "value", "until", "afterwards", "change"]
 
     def clean(self) -> dict[str, Any]:
         """Fill in the name, check key, VO and value, and keep other writers out until the save; problems go to their fields."""
@@ -39,6 +41,9 @@ class OverrideForm(forms.ModelForm):
         if self.errors:
             return cleaned
         place: Override = self.instance
+        if cleaned["end"] is not None and cleaned["end"] <= clock.now():
+            self.add_error("end", "The end is to be a time to come.")
+            return cleaned
         try:
             self.name = place.name or self.key.fill(**{part: cleaned[f"part_{part}"] for part in self.key.parts})
             vo = place.vo if place.pk else cleaned["vo"]
@@ -66,13 +71,20 @@ def form_for(key: Key, override: Override | None) -> type[OverrideForm]:
             label="VO", max_length=MAX_VO, required=False, help_text="Empty: for all VOs that have no override of their own."
         )
     fields["value"] = _value_field(key, override.value if override else "")
+    fields["end"] = forms.DateTimeField(
+        label="Until (UTC)",
+        required=False,
+        initial=override.until if override else None,
+        widget=forms.DateTimeInput(attrs={"size": 20, "autocomplete": "off"}),
+        help_text="When it ends by itself, as 2026-12-24 18:00; empty: it stays.",
+    )
     fields["why"] = forms.CharField(
         label="Reason",
         max_length=MAX_WHY,
         widget=forms.Textarea(attrs={"rows": 2, "cols": 80}),
         help_text="Kept in the history with your name and the value before.",
     )
-    fields["seen"] = forms.IntegerField(widget=forms.HiddenInput, initial=override.change_id if override else 0)
+    fields["seen"] = forms.IntegerField(widget=forms.HiddenInput, initial=override.change.change_set_id if override else 0)
     return cast("type[OverrideForm]", type("OverrideForm", (OverrideForm,), {**fields, "key": key, "__module__": __name__}))
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
@@ -19,6 +23,8 @@ class Setting:
     change: Change
     override_id: int
     fault: str = ""
+    until: datetime | None = None
+    afterwards: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,24 +42,34 @@ class Effective:
         return self.key.write(self.key.default) if self.key else ""
 
     @property
+    def written(self) -> str:
+        """The key as it is written."""
+        return f"{self.component}.{self.name}" if self.app == keys.APP else f"{self.app}:{self.component}.{self.name}"
+
+    def says(self, words: str) -> bool:
+        """Whether all of these words stand in key or documentation, whatever their case."""
+        text = f"{self.app} {self.written} {self.key.doc if self.key else ''}".lower()
+        return all(word in text for word in words.lower().split())
+
+    @property
     def effective(self) -> str:
         """The value that holds for all VOs without an override of their own, as text; for a pattern its default."""
         general = [s.text for s in self.settings if not s.vo and not s.fault and s.name == self.name]
         return general[0] if general else self.default
 
 
-def effective() -> list[Effective]:
+def effective(using: str = "default") -> list[Effective]:
     """All keys in the order of app, component and declaration, with their overrides, from the database as it is now (one query).
 
     Overrides of undeclared keys come last.
     """
     by_key: dict[tuple[str, str, str], list[Setting]] = {}
-    for o in Override.objects.select_related("change"):
+    for o in Override.objects.using(using).select_related("change__change_set"):
         try:
             name = keys.KEYS.matching(o.component, o.name, o.app)[0].name
         except BadConfig:
             name = o.name
-        setting = Setting(o.name, o.vo, o.value, o.change, o.pk, fault_of(o))
+        setting = Setting(o.name, o.vo, o.value, o.change, o.pk, fault_of(o), o.until, o.afterwards)
         by_key.setdefault((o.app, o.component, name), []).append(setting)
     rows = [
         Effective(key.app, key.component, key.name, key, tuple(by_key.pop((key.app, key.component, key.name), ())))
@@ -70,3 +86,9 @@ def fault_of(override: Override) -> str:
     except BadConfig as bad:
         return str(bad)
     return ""
+
+
+def lines_of_sets() -> Coalesce:
+    """How many lines a change set has: to annotate a query of sets."""
+    lines = Change.objects.filter(change_set=OuterRef("pk")).order_by().values("change_set")
+    return Coalesce(Subquery(lines.annotate(n=Count("id")).values("n")), 0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import ClassVar
 
 from django.db import models
 from django.db.models.functions import Now
 
+from broker_site.foundation.gdpconfig.changesets import CONFIG, MAX_TICKET, MAX_WHO, Place
 from broker_site.foundation.gdpconfig.keys import MAX_NAME, MAX_VO
 
 
@@ -14,7 +16,7 @@ class Revision(models.Model):
     """The one row that says how often the configuration was changed; its lock puts the writers in order."""
 
     id = models.SmallIntegerField(primary_key=True, default=1)
-    number = models.BigIntegerField(default=0, help_text="Number of the last change.")
+    number = models.BigIntegerField(default=0, help_text="Number of the last change set.")
 
     class Meta:
         constraints: ClassVar = [
@@ -26,36 +28,77 @@ class Revision(models.Model):
         return f"revision {self.number}"
 
 
-class Change(models.Model):
-    """One write, never altered afterwards (a trigger refuses it): what was before and after, who changed it, when and why."""
+class ChangeSet(models.Model):
+    """One write, never altered afterwards (a trigger refuses it): who applied its lines together, when and why."""
 
-    revision = models.BigIntegerField(primary_key=True, help_text="The revision that this change made.")
+    revision = models.BigIntegerField(primary_key=True, help_text="The revision that this set made.")
+    who = models.CharField(max_length=MAX_WHO, help_text="User or program that changed it.")
+    why = models.TextField(help_text="The reason that was given.")
+    ticket = models.CharField(max_length=MAX_TICKET, blank=True, help_text="The ticket that was named; may be empty.")
+    source = models.CharField(max_length=16, help_text="By which way: page, rest, admin, import, command, expiry.")
+    at = models.DateTimeField(db_default=Now(), help_text="Time of the change by the database's clock.")
+    reverts = models.ForeignKey(
+        "self", models.PROTECT, null=True, related_name="reverted_by", help_text="The set that this one takes back."
+    )
+
+    class Meta:
+        ordering: ClassVar = ["-revision"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=~models.Q(who="") & ~models.Q(why=""), name="gdpconfig_changeset_who_why"),
+        ]
+
+    def __str__(self) -> str:
+        return f"change set {self.revision}"
+
+
+class Change(models.Model):
+    """One line of a set, as little altered: what was before and after."""
+
+    id = models.BigAutoField(primary_key=True)
+    change_set = models.ForeignKey(ChangeSet, models.PROTECT, related_name="lines")
+    kind = models.CharField(max_length=16, default=CONFIG, help_text="What is changed: config, an override of a key.")
     app = models.CharField(max_length=64)
     component = models.CharField(max_length=64)
     name = models.CharField("key", max_length=MAX_NAME, help_text="Name of the key with its parts filled in.")
     vo = models.CharField("VO", max_length=MAX_VO, blank=True, help_text="Empty: for all VOs.")
     # Null and the empty text differ here: no override, and one that is empty.
     before = models.TextField(null=True, help_text="Override before the change; null: there was none.")  # noqa: DJ001
+    until_before = models.DateTimeField(null=True, help_text="When the override before would have ended; null: never.")
     after = models.TextField(null=True, help_text="Override after the change; null: it was removed.")  # noqa: DJ001
-    who = models.CharField(max_length=150, help_text="User or program that changed it.")
-    why = models.TextField(help_text="The reason that was given.")
-    at = models.DateTimeField(db_default=Now(), help_text="Time of the change by the database's clock.")
-    reverts = models.ForeignKey(
-        "self", models.PROTECT, null=True, related_name="reverted_by", help_text="The change that this one takes back."
-    )
+    until = models.DateTimeField(null=True, help_text="When the override ends; null: never.")
 
     class Meta:
-        ordering: ClassVar = ["-revision"]
-        indexes: ClassVar = [models.Index(fields=["component", "name", "-revision"], name="gdpconfig_change_by_key")]
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["component", "name", "-change_set"], name="gdpconfig_change_by_key"),
+        ]
         constraints: ClassVar = [
-            models.CheckConstraint(condition=~models.Q(who="") & ~models.Q(why=""), name="gdpconfig_change_who_why"),
             models.CheckConstraint(
                 condition=models.Q(before__isnull=False) | models.Q(after__isnull=False), name="gdpconfig_change_something"
+            ),
+            models.UniqueConstraint(
+                fields=["change_set", "kind", "app", "component", "name", "vo"], name="gdpconfig_change_once_a_set"
             ),
         ]
 
     def __str__(self) -> str:
-        return f"change {self.revision} of {self.component}.{self.name}"
+        return f"change {self.change_set_id} of {self.component}.{self.name}"
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kind, self.app, self.component, self.name, self.vo)
+
+    @property
+    def who(self) -> str:
+        return self.change_set.who
+
+    @property
+    def why(self) -> str:
+        return self.change_set.why
+
+    @property
+    def at(self) -> datetime:
+        return self.change_set.at
 
 
 class Override(models.Model):
@@ -66,6 +109,9 @@ class Override(models.Model):
     name = models.CharField("key", max_length=MAX_NAME, help_text="Name of the key with its parts filled in.")
     vo = models.CharField("VO", max_length=MAX_VO, blank=True, help_text="Empty: for all VOs that have no override of their own.")
     value = models.TextField(help_text="The value as text, in the form of the key's type.")
+    until = models.DateTimeField(null=True, help_text="When it ends by itself; null: never.")
+    # Null and the empty text differ here too.
+    afterwards = models.TextField(null=True, help_text="The lasting override that holds again then; null: none.")  # noqa: DJ001
     change = models.OneToOneField(Change, models.PROTECT, help_text="The change that set this value: who, when and why.")
 
     class Meta:
@@ -76,3 +122,7 @@ class Override(models.Model):
 
     def __str__(self) -> str:
         return f"{self.component}.{self.name}{f' for {self.vo}' if self.vo else ''}"
+
+    @property
+    def place(self) -> Place:
+        return Place(CONFIG, self.app, self.component, self.name, self.vo)

@@ -1,111 +1,313 @@
-"""The only writer of the configuration: each write is one transaction with its check, its history row and the next revision.
+"""The only writer of the configuration: a set of changes is applied in one transaction with its checks and the next revision.
 
-A write takes the lock of the revision row first and holds it to the end of the transaction, so writers are in one order; readers
-are never held up. Durations, sizes and lists are stored in one canonical form.
+A writer takes the lock of the revision row first and holds it to the end of the transaction, so writers are in one order; readers
+are never held up. What somebody else has changed meanwhile is refused, with who that was. Texts are stored in one canonical form.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
 from django.db import transaction
 
 from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.changesets import (
+    CONFIG,
+    LINE_KINDS,
+    MOST_LINES,
+    Draft,
+    Line,
+    Place,
+    Source,
+    Standing,
+    Step,
+    declare_kind,
+    signature_problems,
+)
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
-from broker_site.foundation.gdpconfig.models import Change, Override, Revision
-from broker_site.foundation.gdpconfig.reading import forget_on_commit
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision
+from broker_site.foundation.gdpconfig.override_lines import OverrideLines
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
-MAX_WHY = 2000
-MAX_WHO = 150
+MOST_FAULTY = 50
+"""Lines with a problem after which no further one is looked at: to find the nearest known name takes time."""
+
+declare_kind(CONFIG, OverrideLines())
+
+
+def apply(draft: Draft) -> ChangeSet | None:
+    """Apply all lines or none. Answers the new set with the lines that changed something; None where none does.
+
+    BadConfig with every problem: of author, reason and ticket, and of lines as `lines[0].value`: unknown key, value of the wrong
+    type or out of range, one place twice, a place that was changed meanwhile (rule `stale`).
+    """
+    texts = _checked(draft)
+    with transaction.atomic():
+        revision = _locked()
+        steps = [step for step in _steps(draft, texts, revision.number) if step.differs]
+        return _write(draft, steps, revision) if steps else None
+
+
+def preview(draft: Draft) -> list[Step]:
+    """What applying would do now, writing nothing; BadConfig as `apply`, without a reason too."""
+    texts = _checked(draft, signed=False)
+    newest = Revision.objects.filter(id=1).values_list("number", flat=True).first()
+    return _steps(draft, texts, newest or 0)
 
 
 def set_override(
-    component: str, name: str, value: object, *, who: str, why: str, vo: str = "", app: str = APP, seen: int | None = None
+    component: str,
+    name: str,
+    value: object,
+    *,
+    who: str,
+    why: str,
+    vo: str = "",
+    app: str = APP,
+    seen: int | None = None,
+    until: datetime | None = None,
+    source: Source = "command",
 ) -> Change | None:
-    """Set what holds instead of the default of key `name` (parts filled in), for one VO or for all (empty).
+    """Set what holds instead of the default of key `name` (parts filled in), for one VO or for all (empty): a set of one line.
 
     value: the text of the key's type, or a Python value (seconds for durations, bytes for sizes).
     seen: the revision of the override that the author looked at, 0 for none; None = whatever is there.
-    Answers None where that value is set already. BadConfig with every problem: unknown key, value of the wrong type or out of
-    range, no reason, changed since `seen`.
+    Answers None where that value is set already. BadConfig as `apply`, the fields without their line.
     """
-    problems = _signed(who, why)
-    text = ""
-    try:
-        text = keys.KEYS.check(component, name, value, vo=vo, app=app)
-    except BadConfig as bad:
-        problems = bad.problems + problems
-    if problems:
-        raise BadConfig(*problems)
-    with transaction.atomic():
-        return _put(_place(app, component, name, vo), text, who, why, seen)
+    return _one(Line(component, name, value, vo=vo, app=app, seen=seen, until=until), who, why, source)
 
 
-def remove_override(component: str, name: str, *, who: str, why: str, vo: str = "", app: str = APP) -> Change | None:
+def remove_override(
+    component: str,
+    name: str,
+    *,
+    who: str,
+    why: str,
+    vo: str = "",
+    app: str = APP,
+    seen: int | None = None,
+    source: Source = "command",
+) -> Change | None:
     """Take an override away, so that the next more general one or the default holds; None where there is none.
 
     Works for a key that is no longer declared, too. BadConfig as `set_override`.
     """
-    if problems := _signed(who, why):
-        raise BadConfig(*problems)
-    with transaction.atomic():
-        return _put(_place(app, component, name, vo), None, who, why)
+    return _one(Line(component, name, remove=True, vo=vo, app=app, seen=seen), who, why, source)
 
 
-def revert(change: Change, *, who: str, why: str) -> Change | None:
-    """Bring back what `change` found: its `before`, or no override. Answers the new change, which names the one it reverts.
+def revert(change_set: ChangeSet, *, who: str, why: str, source: Source = "command") -> ChangeSet | None:
+    """Bring back what the lines of a set found, by a new set that names it; None where all of that holds already.
 
-    None where that value holds already. BadConfig where the key would no longer take the old value.
+    BadConfig where a place was changed since (rule `stale`), where its kind would no longer take the old value, and where what
+    it found was temporary and has ended (rule `ended`).
     """
-    problems = _signed(who, why)
-    if change.before is not None:
-        try:
-            keys.KEYS.check(change.component, change.name, change.before, vo=change.vo, app=change.app)
-        except BadConfig as bad:
-            problems = bad.problems + problems
-    if problems:
-        raise BadConfig(*problems)
+    return apply(revert_draft(change_set, who=who, why=why, source=source))
+
+
+def revert_draft(change_set: ChangeSet, *, who: str, why: str, source: Source) -> Draft:
+    """The lines that `revert` applies; those left out whose old value holds already. BadConfig with rule `ended`."""
+    lines = [_back(change) for change in change_set.lines.order_by("id")]
+    now, ended, kept = clock.now(), list[Problem](), list[Line]()
+    held = _standing([line.place for line in lines])
+    for line in lines:
+        stands = held.get(line.place)
+        if (stands.text if stands else None) == line.value and (stands.until if stands else None) == line.until:
+            continue
+        if line.until is not None and line.until <= now:
+            message = f"{line.place} was temporary and has ended: set the value that shall hold"
+            ended.append(Problem(f"lines[{len(kept)}].until", "ended", message))
+        kept.append(line)
+    if ended:
+        raise BadConfig(*ended)
+    return Draft(kept, who, why, source, reverts=change_set.revision)
+
+
+def end_expired(now: datetime) -> int:
+    """End overrides whose time is over, in one set; the lasting values that they were laid over hold again. Answers how many."""
+    if not Override.objects.filter(until__lte=now).exists():
+        return 0
     with transaction.atomic():
-        return _put(_place(change.app, change.component, change.name, change.vo), change.before, who, why, reverts=change)
+        revision = _locked()
+        over = Override.objects.select_related("change__change_set").filter(until__lte=now).order_by("until", "id")[:MOST_LINES]
+        steps = [_ending(number, override) for number, override in enumerate(over)]
+        if steps:
+            _write(Draft((), "expiry", "their time is over", "expiry"), steps, revision)
+        return len(steps)
 
 
 def refuse_stale(component: str, name: str, *, vo: str, app: str, seen: int) -> None:
     """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`."""
-    _locked()
-    _refuse_stale(_override(_place(app, component, name, vo)), seen)
-
-
-def _place(app: str, component: str, name: str, vo: str) -> dict[str, str]:
-    return {"app": app, "component": component, "name": name, "vo": vo}
-
-
-def _override(place: dict[str, str]) -> Override | None:
-    return Override.objects.select_related("change").filter(**place).first()
-
-
-def _put(
-    place: dict[str, str], text: str | None, who: str, why: str, seen: int | None = None, reverts: Change | None = None
-) -> Change | None:
     revision = _locked()
-    override = _override(place)
-    if seen is not None:
-        _refuse_stale(override, seen)
-    before = override.value if override else None
-    if before == text:
-        return None
+    line = Line(component, name, remove=True, vo=vo, app=app, seen=seen)
+    if problems := list(_stale((line,), _standing([line.place]), None, revision.number)):
+        raise BadConfig(*(_unnumbered(problem) for problem in problems))
+
+
+def _one(line: Line, who: str, why: str, source: Source) -> Change | None:
+    try:
+        made = apply(Draft((line,), who, why, source))
+    except BadConfig as bad:
+        order = {"who": 1, "why": 1}
+        told = sorted(map(_unnumbered, bad.problems), key=lambda problem: order.get(problem.field, 0))
+        raise BadConfig(*told) from None
+    return made.lines.get() if made else None
+
+
+def _unnumbered(problem: Problem) -> Problem:
+    return replace(problem, field=problem.field.removeprefix("lines[0].").replace("lines[0]", "seen"))
+
+
+def _checked(draft: Draft, *, signed: bool = True) -> list[str | None]:
+    """The text after each line; BadConfig with every problem that needs no database."""
+    problems = list(signature_problems(draft)) if signed else []
+    if len(draft.lines) > MOST_LINES:
+        message = f"{len(draft.lines)} lines are more than the {MOST_LINES} of one set: split them"
+        raise BadConfig(*problems, Problem("lines", "range", message))
+    times = Counter(line.place for line in draft.lines)
+    texts: list[str | None] = []
+    now, faulty = clock.now(), 0
+    for number, line in enumerate(draft.lines):
+        text, wrong = _text_of(line, now)
+        if times[line.place] > 1:
+            wrong.append(Problem("", "twice", f"{line.place} stands in {times[line.place]} lines"))
+        texts.append(text)
+        problems += [replace(p, field=f"lines[{number}].{p.field}".rstrip(".")) for p in wrong]
+        faulty += bool(wrong)
+        if faulty >= MOST_FAULTY and number + 1 < len(draft.lines):
+            problems.append(Problem("lines", "range", f"{faulty} of the first {number + 1} lines are refused; no more were read"))
+            break
+    if problems:
+        raise BadConfig(*problems)
+    return texts
+
+
+def _text_of(line: Line, now: datetime) -> tuple[str | None, list[Problem]]:
+    if line.kind not in LINE_KINDS:
+        return None, [Problem("kind", "choice", f"{line.kind[:40]!r} is no kind of line; there is: {', '.join(LINE_KINDS)}")]
+    problems: list[Problem] = []
+    if line.until is not None and line.remove:
+        problems.append(Problem("until", "rule", "what is removed has no end"))
+    elif line.until is not None and line.until <= now:
+        problems.append(Problem("until", "range", "the end is to be a time to come"))
+    if line.remove:
+        return None, problems
+    try:
+        return LINE_KINDS[line.kind].check(line), problems
+    except BadConfig as bad:
+        return None, [*bad.problems, *problems]
+
+
+def _steps(draft: Draft, texts: Sequence[str | None], newest: int) -> list[Step]:
+    """The lines against what stands; BadConfig where one rests on what is no longer so."""
+    held = _standing([line.place for line in draft.lines])
+    if problems := list(_stale(draft.lines, held, draft.base, newest)):
+        raise BadConfig(*problems)
+    steps = []
+    for number, (line, text) in enumerate(zip(draft.lines, texts, strict=True)):
+        stands = held.get(line.place)
+        before, until_before = (stands.text, stands.until) if stands else (None, None)
+        steps.append(Step(number, line.place, before, until_before, text, line.until))
+    return steps
+
+
+def _standing(places: Sequence[Place]) -> dict[Place, Standing]:
+    held: dict[Place, Standing] = {}
+    for kind in {place.kind for place in places}:
+        held |= LINE_KINDS[kind].standing([place for place in places if place.kind == kind])
+    return held
+
+
+def _stale(lines: Sequence[Line], held: Mapping[Place, Standing], base: int | None, newest: int) -> Iterator[Problem]:
+    if base is not None and base > newest:
+        yield Problem("base", "range", f"there is no revision {base}; the newest is {newest}")
+        return
+    since = _changed_since(lines, base) if base is not None and base < newest else {}
+    for number, line in enumerate(lines):
+        stands = held.get(line.place)
+        other = (
+            (line.seen is not None and line.seen != (stands.revision if stands else 0))
+            or (line.says_before and line.before != (stands.text if stands else None))
+            or line.place in since
+        )
+        if not other:
+            continue
+        change = since.get(line.place) or (None if stands else _last(line.place))
+        if stands:
+            what = f"{stands.who} has set it to {stands.text[:80]!r}"
+        else:
+            what = f"it was removed by {change.who}" if change else "nothing is set there"
+        yield Problem(f"lines[{number}]", "stale", f"{line.place} was changed meanwhile: {what}; look at it and save again")
+
+
+def _changed_since(lines: Sequence[Line], base: int) -> dict[Place, Change]:
+    """The newest change of each place that a later set has changed."""
+    names = {line.name for line in lines}
+    later = Change.objects.select_related("change_set").filter(change_set__gt=base, name__in=names).order_by("change_set_id")
+    wanted = {line.place for line in lines}
+    return {change.place: change for change in later if change.place in wanted}
+
+
+def _last(place: Place) -> Change | None:
+    return Change.objects.select_related("change_set").filter(**place._asdict()).order_by("-change_set_id").first()
+
+
+def _write(draft: Draft, steps: Sequence[Step], revision: Revision) -> ChangeSet:
+    """Called under the lock."""
     revision.number += 1
     revision.save(update_fields=["number"])
-    change = Change.objects.create(
-        revision=revision.number, **place, before=before, after=text, who=who.strip(), why=why.strip(), reverts=reverts
+    made = ChangeSet.objects.create(
+        revision=revision.number,
+        who=draft.who.strip(),
+        why=draft.why.strip(),
+        ticket=draft.ticket.strip(),
+        source=draft.source,
+        reverts_id=draft.reverts,
     )
-    if text is None:
-        Override.objects.filter(**place).delete()
-    elif override is None:
-        Override.objects.create(**place, value=text, change=change)
-    else:
-        override.value, override.change = text, change
-        override.save(update_fields=["value", "change"])
-    forget_on_commit()
-    return change
+    changes = Change.objects.bulk_create(
+        Change(
+            change_set=made,
+            **step.place._asdict(),
+            before=step.before,
+            until_before=step.until_before,
+            after=step.after,
+            until=step.until,
+        )
+        for step in steps
+    )
+    for kind in {change.kind for change in changes}:
+        LINE_KINDS[kind].write([change for change in changes if change.kind == kind])
+    return made
+
+
+def _back(change: Change) -> Line:
+    """The line that takes a change back."""
+    return Line(
+        change.component,
+        change.name,
+        change.before,
+        remove=change.before is None,
+        vo=change.vo,
+        app=change.app,
+        until=change.until_before,
+        kind=change.kind,
+        says_before=True,
+        before=change.after,
+    )
+
+
+def _ending(number: int, override: Override) -> Step:
+    """What follows a temporary override; nothing where its key would no longer take the lasting value."""
+    after = override.afterwards
+    if after is not None:
+        try:
+            keys.KEYS.check(override.component, override.name, after, vo=override.vo, app=override.app)
+        except BadConfig:
+            after = None
+    return Step(number, override.place, override.value, override.until, after, None)
 
 
 def _locked() -> Revision:
@@ -113,20 +315,3 @@ def _locked() -> Revision:
         return revision
     Revision.objects.bulk_create([Revision()], ignore_conflicts=True)
     return Revision.objects.select_for_update().get(id=1)
-
-
-def _refuse_stale(override: Override | None, seen: int) -> None:
-    now = override.change_id if override else 0
-    if now == seen:
-        return
-    what = f"{override.change.who} has set it to {override.value!r}" if override else "it was removed"
-    raise BadConfig(Problem("seen", "stale", f"changed meanwhile: {what}; look at it and save again"))
-
-
-def _signed(who: str, why: str) -> tuple[Problem, ...]:
-    problems = []
-    if not who.strip() or len(who) > MAX_WHO or "\x00" in who:
-        problems.append(Problem("who", "required", f"the author of a change is needed (at most {MAX_WHO} characters)"))
-    if not why.strip() or len(why) > MAX_WHY or "\x00" in why:
-        problems.append(Problem("why", "required", f"a change needs its reason (at most {MAX_WHY} characters)"))
-    return tuple(problems)

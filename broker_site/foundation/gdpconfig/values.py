@@ -68,6 +68,11 @@ class Config:
             known = self._components[place] = MappingProxyType(self._collected(component, vo, app))
         return known
 
+    def text(self, component: str, stored: str, vo: str = "", app: str = APP) -> str:
+        """What holds under a name as it is stored (parts filled in), as text; BadConfig where nobody declared it."""
+        key = self._keys.matching(component, stored, app)[0]
+        return key.write(self._resolved(key, stored, vo))
+
     def overridden(self, component: str, name: str, vo: str = "", app: str = APP) -> bool:
         """Whether a valid override is stored under this name for exactly this VO."""
         return vo in self._typed.get((app, component, name), {})

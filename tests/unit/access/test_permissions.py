@@ -45,7 +45,7 @@ OPERATES = {
         (ENROLMENT, {"pilot:register", "site:advertise"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
-        (SUPERUSER, READS | OPERATES),
+        (SUPERUSER, READS | OPERATES | {"config:edit"}),
         (
             user(atlas="submitter"),
             READS

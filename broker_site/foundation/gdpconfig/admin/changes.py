@@ -18,7 +18,7 @@ from django.urls import URLPattern, path, reverse
 from broker_site.foundation.adminpages import ReadingAdmin, cut
 from broker_site.foundation.gdpconfig.forms import ReasonForm
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
-from broker_site.foundation.gdpconfig.models import Change, Override
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override
 from broker_site.foundation.gdpconfig.store import revert
 
 NO_OVERRIDE = "no override"
@@ -29,8 +29,9 @@ class ChangeAdmin(ReadingAdmin):
     """The history, newest first: nobody edits it; a change can be reverted, which is a change of its own."""
 
     list_display = ("revision", "key_name", "change", "made_by", "why_shown")
-    list_filter = ("component", "who", "vo")
-    search_fields = ("name", "who", "why", "before", "after")
+    list_filter = ("component", "change_set__who", "change_set__source", "vo")
+    search_fields = ("name", "change_set__who", "change_set__why", "change_set__ticket", "before", "after")
+    list_select_related = ("change_set",)
     show_full_result_count = False
     actions = ("revert_selected",)
     change_form_template = "gdpconfig/change_form.html"
@@ -48,11 +49,15 @@ class ChangeAdmin(ReadingAdmin):
         """Whether the user may change overrides at all."""
         return all(request.user.has_perm(f"gdpconfig.{right}_override") for right in ("add", "change", "delete"))
 
+    @admin.display(description="revision", ordering="change_set_id")
+    def revision(self, obj: Change) -> int:
+        return obj.change_set_id
+
     @admin.display(description="key", ordering="name")
     def key_name(self, obj: Change) -> str:
         return f"{place(obj)} for {obj.vo}" if obj.vo else place(obj)
 
-    @admin.display(description="by", ordering="at")
+    @admin.display(description="by", ordering="change_set__at")
     def made_by(self, obj: Change) -> str:
         return f"{obj.who}, {at(obj.at)}"
 
@@ -63,12 +68,13 @@ class ChangeAdmin(ReadingAdmin):
 
     @admin.display(description="reason")
     def why_shown(self, obj: Change) -> str:
-        return f"reverts {obj.reverts_id}: {cut(obj.why)}" if obj.reverts_id else cut(obj.why)
+        made = obj.change_set
+        return f"reverts {made.reverts_id}: {cut(made.why)}" if made.reverts_id else cut(made.why)
 
-    @admin.action(description="Revert the selected changes", permissions=["revert"])
+    @admin.action(description="Revert the sets of the selected changes", permissions=["revert"])
     def revert_selected(self, request: HttpRequest, queryset: QuerySet[Change]) -> HttpResponse:
         """To the page that shows what reverting would do and asks the reason."""
-        numbers = queryset.values_list("revision", flat=True)
+        numbers = queryset.order_by("-change_set_id").values_list("change_set_id", flat=True).distinct()
         query = urlencode({"revision": list(numbers)}, doseq=True)
         return redirect(f"{reverse('admin:gdpconfig_change_revert')}?{query}")
 
@@ -76,37 +82,41 @@ class ChangeAdmin(ReadingAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """One change, with the way to revert it."""
-        context = {**(extra_context or {}), "may_revert": self.has_revert_permission(request), "revision": object_id}
+        change = self.get_object(request, object_id)
+        context = {
+            **(extra_context or {}),
+            "may_revert": change is not None and self.has_revert_permission(request),
+            "revision": change.change_set_id if change else 0,
+        }
         return super().change_view(request, object_id, form_url, context)
 
     def revert_view(self, request: HttpRequest) -> HttpResponse:
-        """Bring back what the changes of `?revision=` found, newest first, all or none, with a reason."""
+        """Bring back what the sets of `?revision=` found, newest first, all or none, with a reason."""
         if not self.has_revert_permission(request):
             raise PermissionDenied
         numbers = [int(text) for text in request.GET.getlist("revision") if text.isascii() and text.isdigit() and len(text) < 19]
-        changes = list(Change.objects.filter(revision__in=numbers).order_by("-revision"))
-        if not changes:
+        sets = list(ChangeSet.objects.filter(revision__in=numbers).order_by("-revision"))
+        if not sets:
             self.message_user(request, "No change was chosen.", messages.WARNING)
             return redirect("admin:gdpconfig_change_changelist")
         form = ReasonForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
             try:
                 with transaction.atomic():
-                    reverts = [
-                        revert(change, who=request.user.get_username(), why=form.cleaned_data["why"]) for change in changes
-                    ]
+                    author, why = request.user.get_username(), form.cleaned_data["why"]
+                    reverts = [revert(chosen, who=author, why=why, source="admin") for chosen in sets]
             except BadConfig as bad:
                 form.add_error(None, str(bad))
             else:
-                done = len([change for change in reverts if change is not None])
-                summary = f"{done} of {len(changes)} changes reverted." + (
-                    " Where nothing differed, nothing was written." * (done < len(changes))
+                done = len([made for made in reverts if made is not None])
+                summary = f"{done} of {len(sets)} change sets reverted." + (
+                    " Where nothing differed, nothing was written." * (done < len(sets))
                 )
                 self.message_user(request, summary, messages.SUCCESS)
                 return redirect("admin:gdpconfig_change_changelist")
         rows = [
             (f"{change} ({change.vo or 'all VOs'})", _now(change), NO_OVERRIDE if change.before is None else change.before)
-            for change in changes
+            for change in Change.objects.filter(change_set__in=sets).order_by("-change_set_id", "id")
         ]
         return confirm(self, request, form, "Revert changes", "Revert", rows)
 

@@ -28,10 +28,10 @@ from broker_site.foundation.gdpconfig.store import remove_override, set_override
 class OverrideAdmin(admin.ModelAdmin):
     """Overrides; "add" begins at the list of all keys with their documentation, defaults and what is set."""
 
-    list_display = ("key_name", "vo_shown", "value_shown", "default_shown", "set_by", "why")
+    list_display = ("key_name", "vo_shown", "value_shown", "default_shown", "until_shown", "set_by", "why")
     list_filter = ("component", "vo")
     search_fields = ("name", "component", "value")
-    list_select_related = ("change",)
+    list_select_related = ("change__change_set",)
     show_full_result_count = False
     actions = None
     change_form_template = "gdpconfig/override_form.html"
@@ -71,7 +71,11 @@ class OverrideAdmin(admin.ModelAdmin):
         key = _key_of(obj)
         return _default(key) if key else "-"
 
-    @admin.display(description="set by", ordering="change__at")
+    @admin.display(description="until", ordering="until")
+    def until_shown(self, obj: Override) -> str:
+        return at(obj.until) if obj.until else "-"
+
+    @admin.display(description="set by", ordering="change__change_set__at")
     def set_by(self, obj: Override) -> str:
         return f"{obj.change.who}, {at(obj.change.at)}"
 
@@ -85,11 +89,9 @@ class OverrideAdmin(admin.ModelAdmin):
         """Every declared key with documentation, type, range, default and overrides; `?q=` looks in names and documentation."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        words = request.GET.get("q", "").lower().split()
         groups: dict[str, list[Effective]] = {}
         for row in effective():
-            text = f"{row.app} {row.component} {row.name} {row.key.doc if row.key else ''}".lower()
-            if all(word in text for word in words):
+            if row.says(request.GET.get("q", "")):
                 groups.setdefault(row.component if row.app == keys.APP else f"{row.app}: {row.component}", []).append(row)
         context = {
             **self.admin_site.each_context(request),
@@ -160,6 +162,8 @@ class OverrideAdmin(admin.ModelAdmin):
             vo=obj.vo,
             app=obj.app,
             seen=cleaned["seen"],
+            until=cleaned["end"],
+            source="admin",
         )
         stored = Override.objects.get(app=obj.app, component=obj.component, name=obj.name, vo=obj.vo)
         obj.pk, obj.change = stored.pk, stored.change
@@ -167,7 +171,7 @@ class OverrideAdmin(admin.ModelAdmin):
     def remove_view(self, request: HttpRequest, pk: int) -> HttpResponse:
         if not self.may_remove(request):
             raise PermissionDenied
-        override = get_object_or_404(Override.objects.select_related("change"), pk=pk)
+        override = get_object_or_404(Override.objects.select_related("change__change_set"), pk=pk)
         key = _key_of(override)
         form = ReasonForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
@@ -178,6 +182,7 @@ class OverrideAdmin(admin.ModelAdmin):
                 why=form.cleaned_data["why"],
                 vo=override.vo,
                 app=override.app,
+                source="admin",
             )
             self.message_user(request, f"The override of {override} was removed.", messages.SUCCESS)
             return redirect("admin:gdpconfig_override_changelist")

@@ -1,0 +1,63 @@
+"""Lines of a change as forms of the pages send them: `key`, `vo`, `value`, `until` and `act`, once for each line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import zip_longest
+
+from django.http import QueryDict
+
+from broker_site.foundation.gdpconfig.changesets import Line, split_key
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.kernel.verdict import Problem
+
+FIELDS = ("key", "vo", "value", "until", "act")
+MOST_TYPED = 100
+"""Lines that one form may have; more go by REST or by an import."""
+REMOVE = "remove"
+"""The `act` of a line that removes an override; any other sets it."""
+
+
+def sent_rows(sent: QueryDict) -> list[dict[str, str]]:
+    """The lines as they were typed; those without a key are left out. BadConfig: too many for a form."""
+    columns = [sent.getlist(field)[: MOST_TYPED + 1] for field in FIELDS]
+    rows = [dict(zip(FIELDS, cells, strict=True)) for cells in zip_longest(*columns, fillvalue="")]
+    typed = [row for row in rows if row["key"].strip()]
+    if len(typed) > MOST_TYPED:
+        raise BadConfig(Problem("lines", "range", f"there are more lines than the {MOST_TYPED} of a form: import them"))
+    return typed
+
+
+def draft_lines(rows: list[dict[str, str]]) -> list[Line]:
+    """The lines that they mean. BadConfig: an end that is no time."""
+    lines, faults = [], []
+    for number, row in enumerate(rows):
+        app, component, name = split_key(row["key"])
+        remove = row["act"] == REMOVE
+        until = None
+        if row["until"].strip() and not remove:
+            try:
+                until = read_time(row["until"])
+            except ValueError:
+                faults.append(Problem(f"lines[{number}].until", "format", "a time as 2026-12-24 18:00, in UTC"))
+        value = None if remove else row["value"].strip()
+        lines.append(Line(component, name, value, remove=remove, vo=row["vo"].strip(), app=app, until=until))
+    if faults:
+        raise BadConfig(*faults)
+    return lines
+
+
+def sent_base(sent: QueryDict) -> int | None:
+    """The revision that the author looked at; None where the form says none. BadConfig: no number."""
+    text = sent.get("base", "")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadConfig(Problem("base", "type", "the number of a revision"))
+    return int(text)
+
+
+def read_time(text: str) -> datetime:
+    """A time as people type it, UTC where it names no zone. ValueError."""
+    at = datetime.fromisoformat(text.strip())
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at

@@ -1,0 +1,75 @@
+"""What a draft would lead to: the values that hold before and after it, line by line. Only read, nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from broker_site.foundation.gdpconfig import keys
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Place, Step
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.models import Override, Revision
+from broker_site.foundation.gdpconfig.values import Config, Row
+
+NOT_DECLARED = ""
+"""The value of a key that nobody declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One line of a draft: the override before and after (None: none), and the value that holds then, as text.
+
+    Of a line for all VOs that is the value of VOs without an override of their own.
+    """
+
+    place: Place
+    before: str | None
+    until_before: datetime | None
+    after: str | None
+    until: datetime | None
+    effective_before: str
+    effective_after: str
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The lines with what they lead to, and the configuration before and after them; `revision`: the newest when it was read."""
+
+    revision: int
+    lines: tuple[Effect, ...]
+    before: Config
+    after: Config
+
+
+def effects_of(steps: Sequence[Step]) -> Effects:
+    """What the steps of a preview lead to."""
+    revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0
+    stored = {
+        Place(CONFIG, *place): value for *place, value in Override.objects.values_list("app", "component", "name", "vo", "value")
+    }
+    then: dict[Place, str | None] = {**stored, **{step.place: step.after for step in steps if step.place.kind == CONFIG}}
+    before, after = _config(revision, stored), _config(revision, then)
+    return Effects(revision, tuple(_effects(steps, before, after)), before, after)
+
+
+def _config(revision: int, texts: Mapping[Place, str | None]) -> Config:
+    rows = [Row(*place[1:], text) for place, text in texts.items() if text is not None]
+    return Config(revision, rows, keys.KEYS)
+
+
+def _effects(steps: Sequence[Step], before: Config, after: Config) -> Iterable[Effect]:
+    for step in steps:
+        told: dict[str, Any] = {name: getattr(step, name) for name in ("place", "before", "until_before", "after", "until")}
+        yield Effect(
+            **told, effective_before=_holds(before, step.place), effective_after=_holds(after, step.place), differs=step.differs
+        )
+
+
+def _holds(config: Config, place: Place) -> str:
+    try:
+        return config.text(place.component, place.name, place.vo, place.app)
+    except BadConfig:
+        return NOT_DECLARED

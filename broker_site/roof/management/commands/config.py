@@ -1,0 +1,77 @@
+"""`manage.py config export|import`: the overrides of the configuration as a file that can be kept in a repository."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.effects import Effects, effects_of
+from broker_site.foundation.gdpconfig.exchange import LARGEST, exported, imported
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.store import apply, preview
+from brokerage.queries.config_replay import replayed
+from brokerage.queries.what_if import reading_only
+
+
+class Command(BaseCommand):
+    help = "Write the overrides of the configuration to a JSON file, or set them as a file says: all lines or none."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        acts = parser.add_subparsers(dest="act", required=True, metavar="export|import")
+        acts.add_parser("export", help="write every override to the standard output")
+        reading = acts.add_parser("import", help="set the overrides of a file in one change set")
+        reading.add_argument("file", help="the JSON file; - for the standard input")
+        reading.add_argument("--dry-run", action="store_true", help="only say what would change, and what it would have done")
+        reading.add_argument("--only", action="store_true", help="remove the overrides that the file does not name")
+        reading.add_argument("--reason", default="", help="kept in the history; needed unless it is a dry run")
+        reading.add_argument("--ticket", default="", help="kept in the history too")
+        reading.add_argument("--base", type=int, help="the revision that you looked at; what was changed since is refused")
+        reading.add_argument("--who", default="", help="the author in the history (default: who you are on this machine)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Export or import."""
+        if options["act"] == "export":
+            self.stdout.write(exported(), ending="")
+            return
+        try:
+            self._import(_text(options["file"]), options)
+        except BadConfig as bad:
+            lines = "\n".join(f"{problem.field}: {problem.message}" for problem in bad.problems)
+            raise CommandError(f"Nothing was changed:\n{lines}") from None
+
+    def _import(self, text: str, options: dict[str, Any]) -> None:
+        who = options["who"] or getpass.getuser()
+        lines = imported(text, only=options["only"])
+        draft = Draft(lines, who, options["reason"], "import", ticket=options["ticket"], base=options["base"])
+        with reading_only():
+            effects = effects_of(preview(draft))
+            replay = replayed(effects.before, effects.after) if options["dry_run"] else None
+        self._tell(effects)
+        if replay is not None:
+            self.stdout.write(replay.sentence)
+            return
+        made = apply(draft)
+        self.stdout.write(f"Applied as revision {made.revision}." if made else "Nothing to change: all of it holds already.")
+
+    def _tell(self, effects: Effects) -> None:
+        for line in effects.lines:
+            if line.differs:
+                before, after = ("none" if text is None else repr(text) for text in (line.before, line.after))
+                until = f" until {line.until:%Y-%m-%d %H:%M} UTC" if line.until else ""
+                self.stdout.write(f"{line.place}: {before} -> {after}{until}")
+
+
+def _text(name: str) -> str:
+    """What the file says. CommandError where it cannot be read."""
+    try:
+        if name == "-":
+            return sys.stdin.read(LARGEST + 1)
+        with Path(name).open(encoding="utf-8") as file:
+            return file.read(LARGEST + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{name} cannot be read: {error}") from None

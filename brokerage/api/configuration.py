@@ -1,0 +1,210 @@
+"""`/api/v1/config/`: the keys with what holds, and the sets of changes: tried, applied, listed, taken back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import django_filters
+from django.db import transaction
+from django.db.models import Prefetch, QuerySet
+from django.http import Http404
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import mixins, status, viewsets
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.authentication import shows_bearer
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.access.sessions import password_is_fresh
+from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.effects import effects_of
+from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.listing import effective, lines_of_sets
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
+from broker_site.foundation.gdpconfig.store import apply, preview, revert_draft
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.rest.filtering import TextFilter
+from broker_site.foundation.rest.openapi import lists, refusals
+from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
+from brokerage.api.configuration_bodies import (
+    ASKED,
+    DRY_RUN,
+    FIRST_LINES,
+    ChangesAsked,
+    ChangeSetListed,
+    ChangeSetShown,
+    ConfigurationShown,
+    ReasonAsked,
+    asked_lines,
+    dry_run_document,
+)
+from brokerage.queries.config_replay import replayed
+from brokerage.queries.what_if import reading_only
+
+READ, EDIT = "config:read", "config:edit"
+FILTERS = ("component", "q", "overridden")
+BODY_LIMIT = 5_000_000
+
+
+class NewestRevisionFirst(NewestFirst):
+    ordering = "-revision"
+
+
+class ChangeSetFilter(django_filters.FilterSet):
+    component = TextFilter(field_name="lines__component", distinct=True, help_text="sets that changed a key of this component")
+    name = TextFilter(
+        field_name="lines__name", distinct=True, help_text="sets that changed the key of this name, parts filled in"
+    )
+    who = TextFilter(help_text="author")
+    source = TextFilter(help_text="page, rest, admin, import, command or expiry")
+
+    class Meta:
+        model = ChangeSet
+        fields: tuple[str, ...] = ()
+
+
+class Configuration(APIView):
+    permissions = {"get": READ}
+
+    @extend_schema(
+        tags=["configuration"],
+        operation_id="config_list",
+        summary="List configuration keys",
+        description="Every key with type, range, default, overrides and the value that holds, by app and component.",
+        parameters=[
+            OpenApiParameter("component", str, description="only keys of this component"),
+            OpenApiParameter("q", str, description="only keys with all of these words in key or documentation"),
+            OpenApiParameter("overridden", bool, description="true: only keys with an override"),
+        ],
+        responses={200: ConfigurationShown, **refusals(400)},
+    )
+    def get(self, request: Request) -> Response:
+        """400 for a filter that there is not."""
+        asked = request.query_params
+        wrong = [
+            Problem(name[:100], "unknown", f"not a filter of this list; there are: {', '.join(FILTERS)}")
+            for name in asked
+            if name not in FILTERS
+        ]
+        if asked.get("overridden", "true") not in ("true", "false"):
+            wrong.append(Problem("overridden", "choice", "true or false"))
+        if wrong:
+            raise Refused(400, "Not valid", "; ".join(f"{p.field}: {p.message}" for p in wrong), wrong)
+        revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0
+        rows = [
+            row
+            for row in effective()
+            if ("component" not in asked or row.component == asked["component"])
+            and row.says(asked.get("q", ""))
+            and ("overridden" not in asked or bool(row.settings) == (asked["overridden"] == "true"))
+        ]
+        return Response(ConfigurationShown({"revision": revision, "results": rows}).data)
+
+
+@extend_schema(tags=["configuration"])
+@lists("List change sets", "What was changed in the configuration, by whom and why; newest first.", ChangeSetListed)
+class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[ChangeSet]):
+    queryset = ChangeSet.objects.none()
+    serializer_class = ChangeSetListed
+    pagination_class = NewestRevisionFirst
+    filterset_class = ChangeSetFilter
+    permissions = {"list": READ, "retrieve": READ, "create": EDIT, "revert": EDIT}
+    body_limit = BODY_LIMIT
+
+    def get_queryset(self) -> QuerySet[ChangeSet]:
+        first = Prefetch("lines", Change.objects.order_by("id")[:FIRST_LINES], to_attr="first_lines")
+        return ChangeSet.objects.annotate(n_lines=lines_of_sets()).prefetch_related(first)
+
+    @extend_schema(summary="Read a change set", responses={200: ChangeSetShown, **refusals(404)})
+    def retrieve(self, request: Request, revision: int) -> Response:
+        """One set with its lines."""
+        return Response(ChangeSetShown(set_of(revision)).data)
+
+    @extend_schema(
+        summary="Change the configuration",
+        description="Applies all lines or none, with one new revision; answers 200 with revision null where nothing differs. "
+        "`dry_run`: everything is checked, nothing written, and kept decisions of the brokerage are taken again with the old and "
+        "the new values. 409 where somebody else has changed what a line rests on. A session has to have given its password in "
+        "the last 15 minutes.",
+        request=ASKED,
+        responses={200: DRY_RUN, 201: ChangeSetShown, **refusals(400, 409, 413, 415, 422)},
+    )
+    def create(self, request: Request) -> Response:
+        """422 with every fault by its line, then 409 for lines that rest on what is no longer so."""
+        body = ChangesAsked(data=request.data)
+        body.is_valid(raise_exception=True)
+        said, caller = body.validated_data, principal(request)
+        draft = Draft(asked_lines(said["lines"]), caller.name, said["reason"], "rest", ticket=said["ticket"], base=said["base"])
+        return _answered(request, caller, draft, dry_run=said["dry_run"])
+
+    @extend_schema(
+        summary="Take a change set back",
+        description="Brings back what its lines found, by a new set that names it. 409 where one was changed since.",
+        request=ReasonAsked,
+        responses={200: DRY_RUN, 201: ChangeSetShown, **refusals(400, 404, 409, 415, 422)},
+    )
+    def revert(self, request: Request, revision: int) -> Response:
+        """404, then 422, then 409; `dry_run` as for a change."""
+        made, caller = set_of(revision), principal(request)
+        body = ReasonAsked(data=request.data)
+        body.is_valid(raise_exception=True)
+        said = body.validated_data
+        try:
+            draft = revert_draft(made, who=caller.name, why=said["reason"], source="rest")
+        except BadConfig as bad:
+            raise refused(bad) from None
+        return _answered(request, caller, draft, dry_run=said["dry_run"])
+
+
+def set_of(revision: int) -> ChangeSet:
+    """404 where there is none."""
+    sets = ChangeSet.objects.prefetch_related(Prefetch("lines", Change.objects.order_by("id")))
+    made = sets.filter(revision=revision).first() if revision <= LARGEST_ID else None
+    if made is None:
+        raise Http404("There is no such change set.")
+    return made
+
+
+def refused(bad: BadConfig) -> Refused:
+    """409 where all that is wrong is that others were faster, else 422."""
+    if {problem.rule for problem in bad.problems} == {"stale"}:
+        return Refused(
+            409, "Changed meanwhile", "Somebody else has changed what this rests on; nothing was changed.", bad.problems
+        )
+    return Refused(422, "The change breaks rules", "Nothing was changed; errors has each line that is refused.", bad.problems)
+
+
+def apply_as(caller: Principal, draft: Draft) -> ChangeSet | None:
+    """Apply and audit in one transaction. Raises BadConfig."""
+    with transaction.atomic():
+        made = apply(draft)
+        if made is not None:
+            after = {"revision": made.revision, "lines": made.lines.count(), "reverts": draft.reverts}
+            audit("config.change", caller, f"configuration revision {made.revision}", reason=made.why, after=after)
+    return made
+
+
+def dry_run_of(draft: Draft) -> dict[str, Any]:
+    """What would be; raises BadConfig. In a transaction that cannot write."""
+    with reading_only():
+        effects = effects_of(preview(draft))
+        return dry_run_document(effects, replayed(effects.before, effects.after))
+
+
+def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: bool) -> Response:
+    try:
+        if dry_run:
+            return Response(dry_run_of(draft))
+        preview(draft)  # what is wrong is told before the password is asked for
+        if not shows_bearer(request._request) and not password_is_fresh(request._request.session):
+            raise Refused(403, "Password needed", "Sign in again: configuration is changed within 15 minutes of the password.")
+        made = apply_as(caller, draft)
+    except BadConfig as bad:
+        raise refused(bad) from None
+    if made is None:
+        return Response({"revision": None, "lines": []})
+    return Response(ChangeSetShown(set_of(made.revision)).data, status.HTTP_201_CREATED)

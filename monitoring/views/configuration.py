@@ -1,0 +1,137 @@
+"""The configuration: all keys, one key, a draft with what it would lead to, and one set of changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
+
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.problems import problem_response
+from broker_site.foundation.access.sessions import password_is_fresh
+from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sent_base, sent_rows
+from broker_site.foundation.gdpconfig.effects import effects_of
+from broker_site.foundation.gdpconfig.keys import APP, BadConfig
+from broker_site.foundation.gdpconfig.listing import Effective
+from broker_site.foundation.gdpconfig.store import preview
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.verdict import Problem
+from brokerage.queries.config_replay import replayed
+from brokerage.queries.what_if import reading_only
+from monitoring.queries.configuration import (
+    ConfigRow,
+    config_keys,
+    config_rows,
+    find_set,
+    key_page,
+    newest_revision,
+    told,
+)
+from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.selection import unknown
+from monitoring.views.page import page, show
+
+READ, EDIT = "config:read", "config:edit"
+KNOWN = ("q", "overridden")
+MOST_CANDIDATES = 50
+
+
+@page(READ)
+def config(request: HttpRequest, **named: str) -> HttpResponseBase:
+    """All keys by component, filtered by words and by whether an override is set."""
+    form = named.get("format", "html")
+    words, only = request.GET.get("q", ""), request.GET.get("overridden", "")
+    fault = Problem("overridden", "value", "yes, or left out") if only not in ("", "yes") else None
+    strange = unknown(request.GET, (*KNOWN, "live"))
+    if form != "html" and fault:
+        return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", [fault])
+    found = config_keys(words, overridden=only == "yes") if not fault else []
+    if form == "csv":
+        return csv_answer(ConfigRow, config_rows(found), "config", strange)
+    if form == "json":
+        return json_answer(config_rows(found), {"revision": newest_revision(), "as_of": clock.now(), "warnings": strange})
+    groups: dict[str, list[Effective]] = {}
+    for row in found:
+        groups.setdefault(row.component if row.app == APP else f"{row.app}:{row.component}", []).append(row)
+    context: dict[str, Any] = {
+        "groups": groups,
+        "n": len(found),
+        "q": words,
+        "only": only,
+        "fault": fault,
+        "query": request.GET.urlencode(),
+        "revision": newest_revision(),
+        "may_edit": may(authenticate(request), EDIT),
+    }
+    return show(request, "config.html", "config", context, status=400 if fault else 200, knows=KNOWN)
+
+
+@page(READ)
+def config_key(request: HttpRequest, key: str) -> HttpResponseBase:
+    """What a key means, what holds, who changed it, and the form that begins a draft."""
+    found = key_page(key)
+    if found is None:
+        raise Http404(f"There is no configuration key {key[:100]}.")
+    changes = [(change, told(change)) for change in found.changes]
+    context = {"found": found, "row": found.row, "changes": changes, "revision": newest_revision(), "may_edit": _may(request)}
+    return show(request, "config_key.html", "config", context)
+
+
+@page(READ)
+def config_draft(request: HttpRequest) -> HttpResponseBase:
+    """What lines of a change would lead to, and the form that applies them. Nothing is written."""
+    problems: tuple[Problem, ...] = ()
+    rows: list[dict[str, str]] = []
+    effects = replay = None
+    base = request.GET.get("base", "")
+    try:
+        rows = sent_rows(request.GET)
+        number = sent_base(request.GET)
+        if rows:
+            with reading_only():
+                effects = effects_of(preview(Draft(draft_lines(rows), "", "", "page", base=number)))
+                replay = replayed(effects.before, effects.after)
+    except BadConfig as bad:
+        problems = bad.problems
+    context: dict[str, Any] = {
+        "rows": rows,
+        "problems": problems,
+        "stale": any(problem.rule == "stale" for problem in problems),
+        "effects": effects,
+        "differs": effects is not None and any(line.differs for line in effects.lines),
+        "replay": replay,
+        "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
+        "base": base or (effects.revision if effects else ""),
+        "may_edit": _may(request),
+        "asks_password": not password_is_fresh(request.session),
+    }
+    return show(request, "config_draft.html", "config", context, status=400 if problems else 200, knows=(*FIELDS, "base"))
+
+
+@page(READ)
+def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpResponseBase:
+    """One set of changes with its lines, and the form that takes it back."""
+    made = find_set(revision)
+    if made is None:
+        raise Http404(f"There is no change set {revision}.")
+    lines = list(made.lines.all())
+    takes_back = [other.revision for other in made.reverted_by.all()]
+    if data:
+        names = ("kind", "app", "component", "name", "vo", "before", "until_before", "after", "until")
+        document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source")}
+        told_lines = [{"key": line.place.key} | {name: getattr(line, name) for name in names} for line in lines]
+        return JsonResponse({**document, "reverts": made.reverts_id, "reverted_by": takes_back, "lines": told_lines})
+    context = {
+        "made": made,
+        "lines": lines,
+        "reverted_by": takes_back,
+        "may_edit": _may(request),
+        "asks_password": not password_is_fresh(request.session),
+    }
+    return show(request, "change_set.html", "changes", context)
+
+
+def _may(request: HttpRequest) -> bool:
+    return may(authenticate(request), EDIT)

@@ -1,0 +1,151 @@
+"""`config export` and `config import`: what was written is read back, whatever was set, and bad files change nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker_site.foundation.gdpconfig import BadConfig, remove_override, set_override
+from broker_site.foundation.gdpconfig.changesets import Draft, Step
+from broker_site.foundation.gdpconfig.exchange import exported, imported
+from broker_site.foundation.gdpconfig.models import ChangeSet, Override
+from broker_site.foundation.gdpconfig.store import preview
+from broker_site.foundation.kernel import clock
+
+pytestmark = pytest.mark.django_db
+
+
+def config(*arguments: str, **more: Any) -> str:
+    out = io.StringIO()
+    call_command("config", *arguments, stdout=out, **more)
+    return out.getvalue()
+
+
+def some() -> None:
+    set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="bob", why="slow links")
+    set_override("jobbroker", "NQUEUED_SAT_CAP", 15, vo="atlas", who="bob", why="slow links")
+    set_override("agents", "PERIOD_reap", "20s", who="bob", why="x", until=clock.now().replace(microsecond=0) + timedelta(days=1))
+
+
+def stored() -> list[tuple[Any, ...]]:
+    return list(Override.objects.order_by("name", "vo").values_list("app", "component", "name", "vo", "value", "until"))
+
+
+def file(folder: Path, text: str) -> str:
+    (folder / "config.json").write_text(text)
+    return str(folder / "config.json")
+
+
+def entries(*each: str) -> str:
+    return '{"overrides": [' + ",\n".join(each) + "]}"
+
+
+def cap(value: object, **more: object) -> str:
+    return json.dumps({"key": "jobbroker.NQUEUED_SAT_CAP", "value": value, **more})
+
+
+def test_what_was_exported_is_imported_again_in_one_set(tmp_path: Path) -> None:
+    some()
+    text, before = config("export"), stored()
+    assert text == config("export")
+    assert text.startswith('{"overrides": [\n{"key": "agents.PERIOD_reap", "value": "20s", "until": "')
+    assert len(text.splitlines()) == 5
+    for component, name, vo in (("jobbroker", "NQUEUED_SAT_CAP", ""), ("agents", "PERIOD_reap", "")):
+        remove_override(component, name, vo=vo, who="bob", why="x")
+    told = config("import", file(tmp_path, text), "--reason", "back", "--who", "ann")
+    assert "jobbroker.NQUEUED_SAT_CAP: none -> '150'" in told
+    assert "for atlas" not in told
+    assert stored() == before
+    last = ChangeSet.objects.first()
+    assert last is not None
+    assert (last.who, last.source, last.lines.count()) == ("ann", "import", 2)
+    assert "all of it holds already" in config("import", file(tmp_path, text), "--reason", "again")
+
+
+def test_only_removes_what_the_file_does_not_name(tmp_path: Path) -> None:
+    some()
+    text = entries(cap(7))
+    config("import", file(tmp_path, text), "--reason", "x")
+    assert Override.objects.count() == 3
+    config("import", file(tmp_path, text), "--reason", "x", "--only")
+    assert [row[2:5] for row in stored()] == [("NQUEUED_SAT_CAP", "", "7")]
+
+
+def test_a_dry_run_tells_and_writes_nothing(tmp_path: Path) -> None:
+    some()
+    before = stored()
+    told = config("import", file(tmp_path, entries(cap(7))), "--dry-run")
+    assert "jobbroker.NQUEUED_SAT_CAP: '150' -> '7'" in told
+    assert "kept decision" in told
+    assert (stored(), ChangeSet.objects.count()) == (before, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "no JSON that can be read"),
+        ("[]", "one member, overrides"),
+        ('{"overrides": 7}', "one member, overrides"),
+        ('{"overrides": [], "more": 7}', "one member, overrides"),
+        ('{"overrides": [', "no JSON that can be read"),
+        ("[" * 100_000, "no JSON that can be read"),
+        (entries("7"), "key and value are expected"),
+        (entries('{"key": "jobbroker.NQUEUED_SAT_CPA", "value": 7}'), "did you mean NQUEUED_SAT_CAP"),
+        (entries(cap("many")), "'many' is not a whole number"),
+        (entries('{"key": "jobbroker.NQUEUED_SAT_CAP"}'), "a value is needed"),
+        (entries('{"key": 7, "value": 7}'), "key is to be a text"),
+        (entries(cap(7, vo=7)), "vo is to be a text"),
+        (entries(cap(7, until="soon")), "until is to be a time"),
+        (entries(cap(7, valeu=7)), "'valeu' is not known"),
+        (entries(*[cap(7)] * 10_000), "10000 lines are more than the 1000"),
+        ("x" * 2_000_001, "more than the 2000000"),
+    ],
+)
+def test_a_bad_file_is_told_and_changes_nothing(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(CommandError, match="Nothing was changed") as refused:
+        config("import", file(tmp_path, text), "--reason", "x")
+    assert told in str(refused.value)
+    assert not ChangeSet.objects.exists()
+
+
+def test_a_reason_is_needed_and_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="needs its reason"):
+        config("import", file(tmp_path, entries(cap(7))))
+    with pytest.raises(CommandError, match="cannot be read"):
+        config("import", str(tmp_path / "nothing.json"), "--reason", "x")
+
+
+def test_a_file_made_on_an_older_revision_is_refused_where_that_changed(tmp_path: Path) -> None:
+    some()
+    name = file(tmp_path, entries(cap(7)))
+    with pytest.raises(CommandError, match="bob has set it to '150'"):
+        config("import", name, "--reason", "x", "--base", "0")
+    assert "Applied as revision 4" in config("import", name, "--reason", "x", "--base", "3")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=3))
+def test_any_text_that_can_be_set_survives_the_file(values: list[str]) -> None:
+    with transaction.atomic():
+        for number, value in enumerate(values):
+            with contextlib.suppress(BadConfig):
+                set_override("task_watcher", "EXPRESS_SHARE", value, vo=f"vo{number}", who="bob", why="x")
+            with contextlib.suppress(BadConfig):
+                set_override("prod_job_throttler", f"NQUEUELIMIT_{value}", 7, who="bob", why="x")
+        assert preview(Draft(imported(exported()), "", "", "import")) == [step for step in _steps() if not step.differs]
+        transaction.set_rollback(True)
+
+
+def _steps() -> list[Step]:
+    rows = sorted(Override.objects.all(), key=lambda override: override.place)
+    return [Step(n, row.place, row.value, row.until, row.value, row.until) for n, row in enumerate(rows)]
