@@ -1,6 +1,6 @@
 # GridBroker. Needs Python 3.11 or 3.12 and a network that reaches a Python package registry; everything else is built here.
 .DEFAULT_GOAL := help
-.PHONY: help demo up test soak lint bench lock clean
+.PHONY: help demo up client test soak lint bench lock clean
 SHELL := /bin/sh
 # A run starts dozens of Python processes, and each would compile everything anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -32,6 +32,9 @@ demo: $(ENV) ## run a real campaign through a private system and check its files
 up: $(ENV) ## the same system, kept running; Ctrl-C stops it, data is kept
 	@$(PY) manage.py up $(APART)
 
+client: ## the command `broker` as one file, build/broker, for any machine with Python 3.9 or newer
+	@$(PYTHON) -m broker_site.client.bundle build/broker
+
 test: $(ENV) ## all tests, on private servers; PYTEST_ARGS="-k name" chooses
 	@$(PY) -m pytest $(PYTEST_ARGS)
 
@@ -42,6 +45,8 @@ lint: $(ENV) ## every static check
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	@# The oldest Python that mypy knows: what came to the standard library since is no part of the client.
+	$(PY) -m mypy --python-version 3.10 broker_site/client
 	.venv/bin/lint-imports --no-cache --no-logo
 	@# A key made for this one check: production settings are checked as production would run them.
 	GRIDBROKER_PROFILE=production DATABASE_URL=postgresql://broker@db.invalid/broker REDIS_URL=rediss://redis.invalid/0 \

@@ -15,8 +15,8 @@ from broker_site.foundation.kernel.machine import Machine
 from tests.arch.source import files, modules, read
 
 DECLARED = ("workqueues/states.py", "brokerage/states.py")
-ELSEWHERE = ("tests/", "brokerage/pilot/")
-"""Tests say what they expect; the pilot runs on nodes that have nothing of the broker."""
+ELSEWHERE = ("tests/", "brokerage/pilot/", "broker_site/client/")
+"""Tests say what they expect; pilot and client run on machines that have nothing of the broker."""
 
 MACHINES = {
     machine.name: machine

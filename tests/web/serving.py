@@ -64,9 +64,9 @@ def database_url() -> str:
 
 
 @contextmanager
-def serving(log: Path, *options: str, application: str = "rsgi", **environment: str) -> Iterator[Server]:
-    """A server on the test database for the time of the block: `rsgi`, which is ours, or the bare `wsgi`."""
-    port = free_port()
+def serving(log: Path, *options: str, application: str = "rsgi", at: str = "", **environment: str) -> Iterator[Server]:
+    """A server on the test database for the time of the block: `rsgi`, which is ours, or the bare `wsgi`; `at`: its port."""
+    port = int(at or free_port())
     environ = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "broker_site.settings",

@@ -1,0 +1,1 @@
+"""The command `broker`: its words, how it prints, what it asks, its exit codes."""

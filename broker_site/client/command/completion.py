@@ -1,0 +1,108 @@
+"""`completion`: scripts for bash, zsh and fish, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from broker_site.client.command.grammar import Verb, option
+from broker_site.client.command.session import Session
+from broker_site.client.errors import OK
+
+SHELLS = ("bash", "zsh", "fish")
+Tree = Mapping[tuple[str, ...], Sequence[tuple[str, str]]]
+"""Words said so far -> words that may come next, each with what it does."""
+
+
+def completion(session: Session) -> int:
+    tree = dict(_tree(session.options.parser, ()))
+    lines = {"bash": _bash, "zsh": _zsh, "fish": _fish}[session.options.shell](tree)
+    for line in lines:
+        session.printer.line(line)
+    return OK
+
+
+def _tree(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[tuple[str, str]]]]:
+    words: list[tuple[str, str]] = []
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            words += [(choice.dest, choice.help or "") for choice in action._choices_actions]
+            for name, below in action.choices.items():
+                yield from _tree(below, (*said, name))
+        else:
+            about = parser._get_formatter()._expand_help(action) if action.help else ""
+            words += [(name, about) for name in action.option_strings]
+            words += [(str(choice), about) for choice in action.choices or () if not action.option_strings]
+    yield said, words
+
+
+def _bash(tree: Tree) -> Iterator[str]:
+    """The words said so far that are commands choose a line of cases."""
+    yield "_broker() {"
+    yield '    local said="" word words'
+    yield '    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do'
+    yield '        case "$said $word" in'
+    yield f'            {"|".join(shlex.quote(" " + " ".join(said)) for said in tree if said)}) said="$said $word" ;;'
+    yield "        esac"
+    yield "    done"
+    yield '    case "$said" in'
+    for said, words in tree.items():
+        key = shlex.quote("".join(f" {word}" for word in said))
+        yield f"        {key}) words={shlex.quote(' '.join(word for word, _ in words))} ;;"
+    yield "    esac"
+    yield '    COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))'
+    yield '    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))'
+    yield "}"
+    yield "complete -F _broker broker"
+
+
+def _zsh(tree: Tree) -> Iterator[str]:
+    yield "#compdef broker"
+    yield "_broker() {"
+    yield '    local said="" word'
+    yield "    local -a choices"
+    yield '    for word in "${(@)words[2,CURRENT-1]}"; do'
+    yield '        case "$said $word" in'
+    yield f'            ({"|".join(shlex.quote(" " + " ".join(said)) for said in tree if said)}) said="$said $word" ;;'
+    yield "        esac"
+    yield "    done"
+    yield '    case "$said" in'
+    for said, words in tree.items():
+        key = shlex.quote("".join(f" {word}" for word in said))
+        described = " ".join(shlex.quote(f"{word}:{about}") for word, about in words)
+        yield f"        ({key}) choices=({described}) ;;"
+    yield "    esac"
+    yield "    _describe command choices || _files"
+    yield "}"
+    yield "compdef _broker broker"
+
+
+def _fish(tree: Tree) -> Iterator[str]:
+    yield "function __broker_said"
+    yield '    set -l said ""'
+    yield "    for word in (commandline -opc)[2..-1]"
+    yield '        contains -- "$said $word" $__broker_commands; and set said "$said $word"'
+    yield "    end"
+    yield '    test "$said" = "$argv[1]"'
+    yield "end"
+    yield f"set -g __broker_commands {' '.join(_fish_text(' ' + ' '.join(said)) for said in tree if said)}"
+    for said, words in tree.items():
+        key = "".join(f" {word}" for word in said)
+        for word, about in words:
+            condition = _fish_text(f'__broker_said "{key}"')
+            yield f"complete -c broker -n {condition} -a {_fish_text(word)} -d {_fish_text(about)}"
+
+
+def _fish_text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+VERBS: Sequence[Verb] = (
+    Verb(
+        ("completion",),
+        "print a script that lets a shell complete the words of this command",
+        completion,
+        (option("shell", choices=SHELLS, help="the shell"),),
+    ),
+)

@@ -1,0 +1,223 @@
+"""`ls` and `show` of tasks, jobs, queues, shares and datasets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from itertools import takewhile
+from typing import Any
+from urllib.parse import urlencode
+
+from broker_site.client.command import terminal
+from broker_site.client.command.grammar import CSV, JSON, LIST, NAME, ONE, QUIET, SHOW, URL, Verb, option
+from broker_site.client.command.printer import Column, column
+from broker_site.client.command.session import Session, filters, numbers
+from broker_site.client.connection import segment
+from broker_site.client.errors import OK, Refused, Unusable
+from broker_site.client.progress import progress_of
+
+Row = Mapping[str, Any]
+MOST = 100
+"""Rows of a list of which nobody said how many."""
+TASKS = (
+    column("id", right=True), column("status"), column("progress", "%", right=True), column("task_name", "name"),
+    column("user_name", "user"), column("creation_date", "created (UTC)"), column("error_dialog", "reason"),
+)  # fmt: skip
+JOBS = (
+    column("id", right=True), column("task_id", "task", right=True), column("status"), column("computing_queue", "queue"),
+    column("attempt_nr", "try", right=True), column("created_at", "created (UTC)"), column("ended_at", "ended (UTC)"),
+    column("job_name", "name"),
+)  # fmt: skip
+QUEUES = (
+    column("name"), column("status"), column("site"), Column("running", lambda row: row["jobs"].get("running", 0), True),
+    Column("other", lambda row: sum(n for state, n in row["jobs"].items() if state != "running"), True),
+    column("open_jobs", "open", right=True), Column("idle", lambda row: row["idle"]["idle"], True), column("type"),
+)  # fmt: skip
+DATASETS = (
+    column("id", right=True), column("task_id", "task", right=True), column("type"), column("status"),
+    column("n_files", "files", right=True), column("n_files_finished", "finished", right=True),
+    column("n_files_failed", "failed", right=True), column("dataset_name", "name"),
+)  # fmt: skip
+_SPAN = re.compile(r"(\d{1,6})([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def list_tasks(session: Session) -> int:
+    """Newest first; with `--since` until the first that is older, since ids grow with time."""
+    options = session.options
+    chosen = filters(options.filters)
+    chosen.update({name: value for name, value in (("status", options.status), ("user_name", options.user)) if value})
+    if session.page(f"/tasks/{_query(chosen)}"):
+        return OK
+    found: Iterable[Row] = (task.row for task in session.client.tasks.list(limit=None, **chosen))
+    if options.since:
+        oldest = datetime.now(timezone.utc) - _span(options.since)
+        found = takewhile(lambda row: _at(row["creation_date"]) >= oldest, found)
+    session.printer.rows(_limited(session, found), TASKS)
+    return OK
+
+
+def list_jobs(session: Session) -> int:
+    chosen = filters(session.options.filters)
+    if session.page(f"/jobs/{_query(chosen)}"):
+        return OK
+    session.printer.rows(_limited(session, (job.row for job in session.client.jobs.list(limit=None, **chosen))), JOBS)
+    return OK
+
+
+def list_queues(session: Session) -> int:
+    chosen = filters(session.options.filters)
+    if not session.page("/queues/"):
+        session.printer.rows(_limited(session, session.client.queues.list(limit=None, **chosen)), QUEUES, key="name")
+    return OK
+
+
+def list_datasets(session: Session) -> int:
+    chosen = filters(session.options.filters)
+    if not session.page(f"/datasets/{_query(chosen)}"):
+        session.printer.rows(_limited(session, session.client.datasets.list(limit=None, **chosen)), DATASETS)
+    return OK
+
+
+def show_task(session: Session) -> int:
+    (number,) = numbers([session.options.id], session.stdin)
+    if not session.page(f"/tasks/{number}/"):
+        row = session.client.tasks.get(number).row
+        session.printer.document(row, task_lines(row))
+    return OK
+
+
+def task_lines(row: Row) -> Iterator[str]:
+    progress = progress_of(row["datasets"])
+    yield f"Task {row['id']} {row['task_name']} of {row['user_name']} ({row['vo']})"
+    yield f"  {row['status']} since {terminal.moment(row['status_since'])} UTC"
+    if row["error_dialog"]:
+        yield f"  {row['error_dialog']}"
+    yield (
+        f"  {progress.percent} %: {progress.done} of {progress.total} done, {progress.failed} given up, "
+        f"{progress.in_jobs} in jobs, {progress.left} left"
+    )
+    yield f"  priority {row['current_priority']}, share {row['gshare'] or 'none'}, {row['prod_source_label']}"
+    yield f"  submitted {terminal.moment(row['creation_date'])} UTC"
+    for dataset in row["datasets"]:
+        yield f"  {dataset['type']} {dataset['dataset_name']}: {dataset['n_files_finished']} of {dataset['n_files']} files"
+    yield from (f"  note: {note}" for note in row["notes"])
+
+
+def show_job(session: Session) -> int:
+    (number,) = numbers([session.options.id], session.stdin)
+    if not session.page(f"/jobs/{number}/"):
+        row = session.client.jobs.get(number).row
+        session.printer.document(row, _job_lines(row))
+    return OK
+
+
+def _job_lines(row: Row) -> Iterator[str]:
+    yield f"Job {row['id']} {row['job_name']} of task {row['task_id']}, try {row['attempt_nr']}"
+    where = row["computing_queue"] or f"open to {', '.join(row['open_to']) or 'no queue'}"
+    yield f"  {row['status']} since {terminal.moment(row['status_since'])} UTC, {where}"
+    yield f"  {row['spec']['transformation']} {row['spec']['job_parameters']}"
+    yield f"  {row['core_count']} cores, {row['spec']['ram_mb']} MB, {row['spec']['walltime_s']} s"
+    if result := row["result"]:
+        error = f", {result['error_code']}: {result['error_message']}" if result["error_code"] else ""
+        yield f"  ended on {result['host'] or 'no host'} with exit code {result['exit_code']}{error}"
+    for file in (*row["inputs"], *row["outputs"]):
+        yield f"  {file['type']} {file['lfn']}"
+    for move in row["history"]:
+        yield f"  {terminal.moment(move['at'])} {move['old']} -> {move['new']} {move['who']}: {move['why']}"
+
+
+def show_queue(session: Session) -> int:
+    name = session.options.name
+    if not session.page(f"/queues/{segment(name)}/"):
+        row = session.client.queues.get(name)
+        session.printer.document(row, _queue_lines(row), key="name")
+    return OK
+
+
+def _queue_lines(row: Row) -> Iterator[str]:
+    yield f"Queue {row['name']} at {row['site']}: {row['status']}, {row['type']}"
+    jobs = ", ".join(f"{n} {state}" for state, n in row["jobs"].items() if n) or "none"
+    yield f"  jobs: {jobs}; {row['open_jobs']} open to it and others"
+    yield f"  idle slots: {row['idle']['idle']}, {row['idle']['beside']} beside work. {row['idle']['why']}".rstrip(". ")
+    for name in ("maxrss", "maxtime", "maxwdir", "corecount", "corepower"):
+        yield f"  {name} {terminal.cell(row.get(name))}"
+    for override in row["overrides"]:
+        yield f"  {override['attribute']} is {override['value']} by hand: {override['reason']} ({override['who']})"
+    if row["fault"]:
+        yield f"  fault: {row['fault']}"
+
+
+SHARE = (
+    Column("name", lambda row: "  " * row["level"] + row["name"]), column("vo"),
+    column("kind"), column("value", right=True), column("percent", "%", right=True), column("target", "target HS06", right=True),
+    column("used", "used HS06", right=True), column("deviation", "off %", right=True),
+    column("jobs_running", "running", right=True), column("jobs_queued", "queued", right=True),
+)  # fmt: skip
+
+
+def show_tree(session: Session) -> int:
+    if not session.page("/shares/"):
+        session.printer.rows(session.client.shares.list(), SHARE, key="name")
+    return OK
+
+
+def show_share(session: Session) -> int:
+    """Every share of the name; Refused with 404 where there is none."""
+    if session.page("/shares/"):
+        return OK
+    named = [row for row in session.client.shares.list() if row["name"] == session.options.name]
+    if not named:
+        raise Refused(404, {"title": "Not found", "detail": f"there is no share {session.options.name!r}"}, "broker share tree")
+    for row in named:
+        session.printer.document(row, (f"{name} {terminal.cell(value)}".rstrip() for name, value in row.items()), key="name")
+    return OK
+
+
+def _limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
+    """As many as were asked for; where nobody said how many, that there are more is told."""
+    given = session.options.limit
+    limit = MOST if given is None else given
+    if limit < 0:
+        raise Unusable("Not a number of rows", str(limit), "expected is 0 for all, or more")
+    for number, row in enumerate(rows, 1):
+        if limit and number > limit:
+            if given is None:
+                session.tell(f"there are more than {limit}; -n 0 shows all")
+            return
+        yield row
+
+
+def _query(chosen: Mapping[str, str]) -> str:
+    return f"?{urlencode(chosen)}" if chosen else ""
+
+
+def _span(text: str) -> timedelta:
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        raise Unusable("Not a time span", repr(text), "expected is a number with s, m, h, d or w, like 2d")
+    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+
+
+def _at(text: str | None) -> datetime:
+    return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+
+
+_TASK_LIST = (
+    *LIST,
+    option("-s", "--status", metavar="STATES", help="states with commas between"),
+    option("-u", "--user", metavar="NAME", help="owner; * and ? are wildcards"),
+    option("--since", metavar="SPAN", help="submitted no longer ago than this, like 2d or 90m"),
+)
+VERBS: Sequence[Verb] = (
+    Verb(("task", "ls"), "list tasks, newest first", list_tasks, _TASK_LIST, short=True),
+    Verb(("task", "show"), "tell of one task", show_task, (ONE, *SHOW), short=True),
+    Verb(("job", "ls"), "list jobs, newest first", list_jobs, LIST),
+    Verb(("job", "show"), "tell of one job", show_job, (ONE, *SHOW)),
+    Verb(("queue", "ls"), "list computing queues with their jobs", list_queues, LIST),
+    Verb(("queue", "show"), "tell of one computing queue", show_queue, (NAME, *SHOW)),
+    Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL)),
+    Verb(("share", "show"), "tell of one share or work queue", show_share, (NAME, *SHOW)),
+    Verb(("dataset", "ls"), "list datasets of tasks, newest first", list_datasets, LIST),
+)

@@ -1,0 +1,86 @@
+"""The reference page of the command, from its own grammar: `python -m broker_site.client.command.reference`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from broker_site.client.command.grammar import Verb
+from broker_site.client.command.main import VERBS
+
+HEAD = """# The command broker
+
+What each command takes. [How to use it](../how-to/command-line.md) begins with one task and goes on from there.
+This page is made by `python -m broker_site.client.command.reference`.
+
+## Exit codes
+
+| code | means |
+|---|---|
+| 0 | it worked; what was waited for is done |
+| 1 | a task that was waited for has ended otherwise, or is exhausted |
+| 2 | the command line cannot be understood, or nobody said yes |
+| 3 | there is none, or none that you may see |
+| 4 | no good token, or not the right |
+| 5 | refused: a field, a filter or a state does not allow it |
+| 6 | the server cannot do it now, or does not answer |
+| 7 | `--timeout` has passed; the task goes on |
+| 130 | Ctrl-C; the task goes on |
+
+## Environment
+
+| variable | says |
+|---|---|
+| `GRIDBROKER_URL`, `GRIDBROKER_TOKEN` | server and token, before those that `broker login` kept |
+| `GRIDBROKER_PATIENCE` | seconds for which a call is tried again that the server asks to repeat (90) |
+| `XDG_CONFIG_HOME` | below it `gridbroker/client.json` (mode 0600) keeps server and token; else below `~/.config` |
+| `NO_COLOR` | no colours |
+
+## Output
+
+On a terminal a table as wide as that; into a pipe a line for each row with tabs between, without titles. Times are in UTC. In
+text, what could steer a terminal is written out (`\\x1b`). `--json` gives one line of JSON for each row, in ASCII.
+"""
+
+
+def page() -> Iterator[str]:
+    yield from HEAD.splitlines()
+    yield ""
+    yield "## Commands"
+    for verb in VERBS:
+        yield ""
+        yield f"### broker {' '.join(verb.words)}"
+        yield ""
+        short = f" Short: `broker {verb.words[-1]}`." if verb.short else ""
+        yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}"
+        yield ""
+        yield "| | |"
+        yield "|---|---|"
+        yield from (f"| `{_names(action)}` | {_about(action)} |" for action in _actions(verb))
+
+
+def _actions(verb: Verb) -> Iterator[argparse.Action]:
+    parser = argparse.ArgumentParser(add_help=False)
+    for each in verb.options:
+        yield parser.add_argument(*each.names, **each.how)
+    if verb.aside:
+        yield argparse.Action(["--"], "program", metavar="PROGRAM [ARGUMENT ...]", help="the program and its arguments")
+
+
+def _names(action: argparse.Action) -> str:
+    value = action.metavar if isinstance(action.metavar, str) else "{" + ",".join(map(str, action.choices or ())) + "}"
+    if not action.option_strings:
+        return {"+": f"{value} ...", "*": f"[{value} ...]", "?": f"[{value}]"}.get(str(action.nargs), value)
+    names = ", ".join(action.option_strings)
+    if "--json" in action.option_strings:
+        return f"{names}[={value}]"
+    return names if action.nargs == 0 else f"{names} {value}"
+
+
+def _about(action: argparse.Action) -> str:
+    return ((action.help or "") % vars(action)).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(page()) + "\n")

@@ -1,0 +1,56 @@
+"""Queues, shares and datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from broker_site.client.connection import Connection, segment
+from broker_site.client.rows import Row, listed, rows
+
+
+class Queues:
+    """`client.queues`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self, limit: int | None = None, **filters: Any) -> Iterator[Row]:
+        """By name, each with its jobs by state; filters are those of `/api/v1/queues/`, as `site="CERN*"`."""
+        return rows(self._connection, "queues/", filters, limit)
+
+    def get(self, name: str) -> Row:
+        document: Row = self._connection.get(f"queues/{segment(name)}/")
+        return document
+
+    def why(self, name: str) -> Row:
+        """Why it gets the work that it gets: verdict, and a tally by criterion."""
+        document: Row = self._connection.get(f"queues/{segment(name)}/why-empty/")
+        return document
+
+    def asks(self, name: str) -> Row:
+        """What the last asks of pilots got."""
+        document: Row = self._connection.get(f"queues/{segment(name)}/asks/")
+        return document
+
+
+class Shares:
+    """`client.shares`: read from the list of the pages, which takes a token too."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self) -> Sequence[Row]:
+        """Shares and work queues by VO, parents before what is below them."""
+        return listed(self._connection.get("/shares.json"), "rows")
+
+
+class Datasets:
+    """`client.datasets`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def list(self, limit: int | None = 100, **filters: Any) -> Iterator[Row]:
+        """Newest first; filters are those of `/api/v1/datasets/`, as `task=7`, `dataset_name="demo.*"`."""
+        return rows(self._connection, "datasets/", filters, limit)

@@ -1,0 +1,120 @@
+"""Lists and details: pipe and terminal, JSON lines, CSV, ids, limits, filters; every page of a long list; hostile texts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import grid, parameters, submitted
+from tests.client.broker import Broker, texts
+from tests.flow.steps import BAD, run_agents, run_jobs
+from workqueues.models import GlobalShare, Task
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
+
+HOSTILE = "\x1b]0;mine\x07\x1b[2J\u202egpj.exe\u009b31m\r\nbroker: all is well"
+"""Changes the title, clears the screen, turns letters round, colours, and begins a line of its own."""
+
+
+def unsafe(text: str) -> list[str]:
+    """What a terminal must not get from a server, beside our own colours and line ends."""
+    ours = re.sub(r"\x1b\[(\d*m|K)|\r(?=\x1b\[K)", "", text)
+    return re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", ours)
+
+
+def test_a_pipe_gets_tabs_and_a_terminal_a_table_in_utc(ada: Broker) -> None:
+    numbers = [submitted(parameters(f"t{n}", taskPriority=n)).id for n in range(3)]
+    said = ada("ls")
+    assert (said.code, said.err) == (0, "")
+    assert texts(said.rows, 0) == [str(n) for n in reversed(numbers)]
+    assert texts(said.rows, 1) == ["registered"] * 3
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", said.rows[0][5])
+    shown = ada.on_terminal("ls", columns=60)
+    head, *lines = shown.out.splitlines()
+    assert "\x1b[" in head
+    assert "CREATED (UTC)" in head
+    assert len(lines) == 3
+    plain = ada.on_terminal("ls", NO_COLOR="1").out
+    assert "\x1b" not in plain
+
+
+def test_json_lines_csv_ids_and_addresses(ada: Broker, url: str) -> None:
+    task = submitted(parameters("t1"))
+    assert ada("ls", "--json=id,task_name").documents == [{"id": task.id, "task_name": "t1"}]
+    whole = ada("ls", "--json").documents
+    assert whole[0]["user_name"] == "ada"
+    (row,) = csv.DictReader(io.StringIO(ada("ls", "--csv").out))
+    assert (row["id"], row["name"]) == (str(task.id), "t1")
+    assert ada("ls", "-q").out == f"{task.id}\n"
+    assert ada("show", str(task.id), "--url").out == f"{url}/tasks/{task.id}/\n"
+    assert ada("ls", "status=done", "--url").out == f"{url}/tasks/?status=done\n"
+    assert ada("show", "--json", str(task.id)).documents[0]["task_params"]["taskName"] == "t1"
+
+
+def test_a_long_list_is_read_page_after_page_and_says_where_it_was_cut(ada: Broker) -> None:
+    first = submitted(parameters("t0"))
+    Task.objects.bulk_create(Task(**{**_columns(first), "task_name": f"many.{n}"}) for n in range(1200))
+    said = ada("ls", "-n", "0", "-q")
+    assert said.code == 0, said.err
+    every = said.out.split()
+    assert every == [str(n) for n in Task.objects.order_by("-id").values_list("id", flat=True)]
+    assert len(every) == 1201
+    cut = ada("ls", "-q")
+    assert (len(cut.out.split()), "more than 100" in cut.err) == (100, True)
+    sevens = Task.objects.filter(task_name__endswith="7").order_by("-id").values_list("id", flat=True)
+    assert ada("ls", "-n", "0", "task_name=many.*7", "-q", "status=registered").out.split() == [str(n) for n in sevens]
+    assert len(ada("ls", "-n", "0", "--since", "1h", "-q").out.split()) == 1201
+    assert ada("ls", "--since", "0s", "-q").out == ""
+
+
+def _columns(task: Task) -> dict[str, object]:
+    names = (field.attname for field in Task._meta.concrete_fields if field.attname != "id")
+    return {name: getattr(task, name) for name in names}
+
+
+def test_jobs_queues_shares_and_datasets_are_listed_and_shown(ada: Broker) -> None:
+    (queue,) = grid("ALPHA")
+    production = GlobalShare.objects.create(name="Production", vo="demo", value=70)
+    GlobalShare.objects.create(name="Reco", vo="demo", value=30, parent=production)
+    task = submitted(parameters("t1"))
+    run_agents()
+    run_jobs(queue)
+    run_agents()
+    jobs = ada("job", "ls", f"task={task.id}")
+    assert texts(jobs.rows, 2) == ["finished"] * 4
+    number = jobs.rows[0][0]
+    assert ada("job", "show", number).out.startswith(f"Job {number} t1.")
+    assert "activated -> sent" in ada("job", "show", number).out
+    assert ada("queue", "ls").rows[0][:3] == ["ALPHA", "online", "SITE_ALPHA"]
+    assert "maxrss 8000" in ada("queue", "show", "ALPHA").out
+    assert ada("queue", "show", "NONE").code == 3
+    assert [row[0] for row in ada("share", "tree").rows][:2] == ["Production", "  Reco"]
+    assert "value 30" in ada("share", "show", "Reco").out
+    assert ada("share", "show", "None").code == 3
+    assert {row[2] for row in ada("dataset", "ls", f"task={task.id}").rows} >= {"output", "log", "pseudo_input"}
+    assert "100 %: 4 of 4 done" in ada("show", str(task.id)).out
+
+
+def test_nothing_that_a_server_sends_steers_a_terminal(ada: Broker) -> None:
+    (queue,) = grid()
+    task = submitted(parameters("t1", nEvents=10, maxAttempt=1))
+    run_agents()
+    run_jobs(queue, replace(BAD, error_message=HOSTILE))
+    run_agents()
+    Task.objects.filter(id=task.id).update(error_dialog=HOSTILE, task_name=f"t1{HOSTILE}")
+    job = ada("job", "ls", "-q").out.strip()
+    of_task = [(verb, str(task.id)) for verb in ("show", "why", "watch")]
+    for words in (("ls",), *of_task, ("job", "show", job), ("job", "ls")):
+        for form in ((), ("--json",)):
+            shown = ada.on_terminal(*words, *form, columns=400)
+            assert unsafe(shown.out) == [], words
+            assert not [line for line in shown.out.splitlines() if line.startswith("broker: all is well")]
+            piped = ada(*words, *form)
+            assert unsafe(piped.out) == [], words
+    assert "\\x1b[2J" in ada("ls").out
+    assert unsafe(ada("ls", f"{HOSTILE}=1").err) == []
+    assert unsafe(ada.on_terminal("api", "GET", f"/tasks/{task.id}/").out) == []

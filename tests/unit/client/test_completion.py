@@ -1,0 +1,47 @@
+"""The scripts for shells: bash's is run, every script holds every word of the command."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from broker_site.client.command.main import VERBS
+
+
+def script(shell: str) -> str:
+    command = [sys.executable, "-m", "broker_site.client", "completion", shell]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_every_word_and_option_is_in_the_script(shell: str) -> None:
+    text = script(shell)
+    missing = [word for verb in VERBS for word in verb.words if word not in text]
+    missing += [
+        name for verb in VERBS for each in verb.options for name in each.names if name.startswith("--") and name not in text
+    ]
+    assert not missing
+    program = shutil.which(shell)
+    if program is not None:
+        assert subprocess.run([program, "-n"], input=text, capture_output=True, text=True).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (["broker", "ta"], {"task"}),
+        (["broker", "task", "w"], {"watch", "why"}),
+        (["broker", "why", "7", "--q"], {"--queue"}),
+        (["broker", "queue", "show", "ALPHA", "--j"], {"--json"}),
+        (["broker", "completion", ""], {"bash", "zsh", "fish", "-h", "--help"}),
+    ],
+)
+def test_bash_completes_what_may_come_next(words: list[str], found: set[str]) -> None:
+    typed = " ".join(f"'{word}'" for word in words)
+    ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}; _broker; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    done = subprocess.run(["bash", "-c", f"{script('bash')}\n{ask}"], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == found
+    assert done.stderr == ""
