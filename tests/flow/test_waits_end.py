@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.postgres.functions import TransactionNow
 from django.db import connection
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
@@ -35,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 def let_judge(seconds: float = 60.0) -> None:
     """Groups were judged so long ago; after the usual time they may be judged again."""
-    WaitGroup.objects.update(judged_at=TransactionNow() - timedelta(seconds=seconds))
+    WaitGroup.objects.update(judged_at=Now() - timedelta(seconds=seconds))
 
 
 def judged_at() -> datetime:
@@ -116,7 +115,7 @@ def test_a_slot_that_idles_on_does_not_have_its_group_judged_without_end() -> No
     (queue,) = grid("ALPHA")
     note_vain_ask(pilot(queue, "s2"), queue.id, Resource(queue.name, 1, 4000, 10000), 1.0)
     waiting(ramCount=9000)
-    IdleSlot.objects.update(since=TransactionNow() - timedelta(seconds=3))
+    IdleSlot.objects.update(since=Now() - timedelta(seconds=3))
     let_judge(1.0)
     before = judged_at()
     assert (freed(), judged_at()) == (0, before)
@@ -195,7 +194,7 @@ def test_a_wait_of_a_task_that_ended_is_forgotten() -> None:
     run_agents(2, ("command", "finish"))
     task.refresh_from_db()
     assert task.ended_at is not None
-    Task.objects.update(next_look_at=TransactionNow() - timedelta(hours=1))
+    Task.objects.update(next_look_at=Now() - timedelta(hours=1))
     TaskWait.objects.update(until=Task.objects.get().next_look_at)
     freed()
     assert not TaskWait.objects.exists()
