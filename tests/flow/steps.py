@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 
 from broker_site.foundation import gdpconfig
@@ -78,8 +78,16 @@ def run_agents(rounds: int = 2, names: Sequence[str] = LIFE) -> None:
     for _ in range(rounds):
         let_retry()
         Task.objects.filter(status__in=TASK.generating).update(next_look_at=F("next_look_at") - timedelta(seconds=2))
-        for name in names:
+        for name in countable(names):
             run_agent(name, looked=True)
+
+
+def countable(names: Iterable[str]) -> list[str]:
+    """These agents, without the one that counts while a test is one transaction: it counts what is committed.
+
+    To a snapshot what its own transaction wrote is there or not by what others do meanwhile; the agent itself moves no jobs.
+    """
+    return [name for name in names if name != "tally" or not connection.in_atomic_block]
 
 
 def take(queue: ComputingQueue, lease_s: float = 60) -> Lease:

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from brokerage.models import (
     ComputingQueue,
@@ -326,6 +327,7 @@ class Details(TestCase):
         self.assertNotIn("mc23", home)
 
     def test_home_counts_and_names_what_waits_and_which_agent_is_not_well(self) -> None:
+        run_agent("tally", looked=True)
         page = self.page("/")
         n = Job.objects.filter(status="activated").count()
         self.assertRegex(page, rf"activated</span></a></th><td class=\"num\">{n}<")

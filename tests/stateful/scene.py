@@ -30,7 +30,7 @@ from brokerage.mover.process import Mover
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from brokerage.rules.facts.job_kind import JobKind
-from tests.flow.steps import BAD, end, let_confirm, try_take
+from tests.flow.steps import BAD, countable, end, let_confirm, try_take
 from tests.moving import marked_grid, stored_files
 from workqueues.ledger.moves import Stale
 from workqueues.models import Replica, Task, TaskThrottle
@@ -212,5 +212,5 @@ class Scene:
 
     def run(self, *agents: str) -> None:
         """Agents, each once, as told to look."""
-        for name in agents:
+        for name in countable(agents):
             run_agent(name, looked=True)
