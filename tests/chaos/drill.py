@@ -37,7 +37,7 @@ from tests.chaos.submitting import Submitter
 from tests.chaos.watching import Progress, Watch
 
 PAGE = ROOT / "docs" / "how-to" / "back-up-and-restore.md"
-LONGEST_S = 300.0
+LONGEST_S = 150.0
 JOBS, LEASE_S = 48, 4.0
 DUMP_AT, STOP_AT = 0.25, 0.5
 """The parts of the work after which the dump is taken, and the system is lost."""

@@ -22,8 +22,11 @@ from brokerage.models import ComputingQueue, Job
 from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import run_agents, take
+from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.commands import command
-from workqueues.models import File, Task
+from workqueues.ledger.picking import take_files
+from workqueues.models import Dataset, File, Task
+from workqueues.states import TASK
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -197,3 +200,21 @@ except MemoryError:
 def test_a_process_of_the_worker_gets_no_two_gigabytes() -> None:
     answer = subprocess.run([sys.executable, "-c", HUNGRY], capture_output=True, text=True, timeout=120, check=True)
     assert answer.stdout == "refused 750000\n"
+
+
+def test_files_that_a_dead_generator_had_picked_are_there_again_whoever_takes_the_task_over() -> None:
+    """Seen: the agent merge took over a task of which all inputs were picked, and gave it back so; nobody looked at it again."""
+    grid("ALPHA")
+    catalogue_dataset("t.in", 3)
+    task = submitted(reading("t", "t.in"))
+    run_agents(1, ("refine", "feed", "assign"))
+    (claimed,) = claim_tasks("generate-dead", 60, TASK.generating, 1)
+    dataset = Dataset.objects.get(task=task, type="input")
+    assert len(take_files("generate-dead", claimed.id, dataset.id, 10)) == 3
+    Task.objects.update(locked_time=TransactionNow() - timedelta(hours=1))
+    (taken_over,) = claim_tasks("merge-next", 60, TASK.generating, 1)
+    release(taken_over.id, "merge-next")
+    dataset.refresh_from_db()
+    assert (dataset.n_files_used, File.objects.filter(dataset=dataset, status="ready").count()) == (0, 3)
+    run_agents(1, ("generate",))
+    assert Job.objects.filter(task_id=task.id).exists()

@@ -36,6 +36,8 @@ def agent_of(run_id: str) -> str:
 def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
     """Count the failure on tasks that this run has just taken over from `holders`, runs that were killed.
 
+    What these had picked is given back: where it was all that is left, no generator would look at the task again.
+
     The last of `agents.QUARANTINE_AFTER` puts a task into quarantine: it is given back with its picked files.
     """
     most = gdpconfig.value("agents", "QUARANTINE_AFTER")
@@ -52,6 +54,7 @@ def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
             )
             task.quarantined_at = Now() if last else None
             logger.warning("task %s: %s", task.id, task.error_dialog)
+        return_picked(*(task.id for task in tasks))
         Task.objects.bulk_update(tasks, ["agent_faults", "faulty_agent", "error_dialog", "quarantined_at"])
         give_back(run_id, [task.id for task in tasks if task.agent_faults >= most])
 
