@@ -94,10 +94,10 @@ def claim_tasks(
             {"ids": list(holders), "run": run_id},
         )
         in_order = [row[0] for row in cursor.fetchall()]
-    if lost := {id_: holder for id_, holder in holders.items() if holder}:
-        note_lost_claims(run_id, lost)
+    lost = {id_: holder for id_, holder in holders.items() if holder}
+    stuck = note_lost_claims(run_id, lost) if lost else ()
     claimed = Task.objects.in_bulk(in_order)
-    tasks = [task for id_ in in_order if (task := claimed.get(id_)) and task.locked_by == run_id]
+    tasks = [task for id_ in in_order if id_ not in stuck and (task := claimed.get(id_)) and task.locked_by == run_id]
     batch = work_of_run(run_id, tasks)
     if rest := [task.id for task in tasks if task not in batch]:
         give_back(run_id, rest)

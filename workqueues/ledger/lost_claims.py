@@ -33,10 +33,11 @@ def agent_of(run_id: str) -> str:
     return run_id.partition("-")[0]
 
 
-def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
+def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> list[int]:
     """Count the failure on tasks that this run has just taken over from `holders`, runs that were killed.
 
-    What these had picked is given back: where it was all that is left, no generator would look at the task again.
+    What these had picked is given back: where it was all that is left, no generator would look at the task again. Returned are
+    tasks for which that cannot be done now: nobody works on them until the claim runs out.
 
     The last of `agents.QUARANTINE_AFTER` puts a task into quarantine: it is given back with its picked files.
     """
@@ -54,9 +55,23 @@ def note_lost_claims(run_id: str, holders: Mapping[int, str]) -> None:
             )
             task.quarantined_at = Now() if last else None
             logger.warning("task %s: %s", task.id, task.error_dialog)
-        return_picked(*(task.id for task in tasks))
         Task.objects.bulk_update(tasks, ["agent_faults", "faulty_agent", "error_dialog", "quarantined_at"])
         give_back(run_id, [task.id for task in tasks if task.agent_faults >= most])
+    stuck: list[int] = []
+
+    def keep(task_id: int, error: Exception) -> None:
+        logger.warning("the claim of %s on task %s stays: %s", run_id, task_id, in_words(error))
+        stuck.append(task_id)
+
+    in_halves([task.id for task in tasks if task.agent_faults < most], partial(_return, run_id), keep)
+    return stuck
+
+
+def _return(run_id: str, task_ids: Sequence[int]) -> None:
+    """Give back what was picked for these tasks, of those that the run holds."""
+    with transaction.atomic():
+        held = Task.objects.select_for_update(no_key=True).filter(id__in=task_ids, locked_by=run_id).order_by("id")
+        return_picked(*held.values_list("id", flat=True))
 
 
 def work_of_run(run_id: str, tasks: Sequence[Task]) -> Sequence[Task]:
