@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,26 +71,21 @@ def by_text(text: str, scope: VoScope) -> list[Finds]:
     queues = ComputingQueue.objects.using(alias()).filter(name__icontains=text).order_by("name")
     found = [
         Finds("queue", [Find("queue", reverse("page-queue", args=[q.name]), q.name, q.status) for q in queues[:MOST]]),
-        _newest("task", visible_tasks(scope), "task_name", text, lambda task: task.task_name),
-        _newest("dataset", visible_datasets(scope), "dataset_name", text, lambda dataset: dataset.dataset_name),
+        _newest("task", visible_tasks(scope), "task_name", text),
+        _newest("dataset", visible_datasets(scope), "dataset_name", text),
     ]
     owners = visible_tasks(scope).filter(user_name=text).order_by()[:1].values_list("user_name", flat=True)
     tasks_of = [Find("owner", _list("task", user_name=owner), f"Tasks of {owner}") for owner in owners]
     return [finds for finds in (*found, Finds("owner", tasks_of)) if finds.found or finds.partly]
 
 
-def _newest(kind: str, table: QuerySet[Any], column: str, text: str, name: Callable[[Any], str]) -> Finds:
-    """Those with the text in a column, in a bounded time: whole where a name is just so, else among the newest."""
+def _newest(kind: str, table: QuerySet[Any], column: str, text: str) -> Finds:
+    """Those among the newest with the text in a column, in a bounded time."""
     anywhere = f"*{text}*"
-
-    def rows(some: QuerySet[Any]) -> list[Any]:
-        return list(some)
-
-    exact = rows(table.filter(**{column: text}).order_by("-id")[:MOST])
-    page = keyset.page(table.filter(named(column, anywhere)), rows, MOST, None, narrow=False)
-    known = {row.id for row in exact}
-    found = [*exact, *(row for row in page.rows if row.id not in known)][:MOST]
-    finds = [Find(kind, reverse(f"page-{kind}", args=[row.id]), f"{row.id} {name(row)}", row.status) for row in found]
+    page = keyset.page(table.filter(named(column, anywhere)), list, MOST, None, narrow=False)
+    finds = [
+        Find(kind, reverse(f"page-{kind}", args=[row.id]), f"{row.id} {getattr(row, column)}", row.status) for row in page.rows
+    ]
     return Finds(kind, finds, _list(kind, **{column: anywhere}), page.looked_down_to is not None)
 
 

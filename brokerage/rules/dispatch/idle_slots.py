@@ -34,10 +34,14 @@ class Work(NamedTuple):
 
 def misfits(slots: Sequence[Resource], jobs: Sequence[Work], queues: Container[str]) -> Mapping[str, list[int]]:
     """Queue, of these -> the task queues bound to it whose jobs fit none of its idle slots. `slots`, `jobs`: all there."""
+    kinds: dict[str, list[Resource]] = defaultdict(list)
+    for slot in dict.fromkeys(slots):
+        kinds[slot.queue].append(slot)
     found: dict[str, list[int]] = defaultdict(list)
     for one in jobs:
         (need, *others) = one.requirements
-        if one.task_queue_id and not others and need.queue in queues and not any(fits(need, slot) for slot in slots):
+        bound_here = one.task_queue_id and not others and need.queue in queues
+        if bound_here and not any(fits(need, slot) for slot in kinds[need.queue]):
             found[need.queue].append(one.task_queue_id)
     return found
 
