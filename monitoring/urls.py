@@ -10,6 +10,7 @@ from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.history import queue_plots
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -42,6 +43,8 @@ urlpatterns = [
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
     path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
     path("queues/<str:name>/", queue, name="page-queue"),
+    path("queues/<str:name>/plots/", queue_plots, name="page-queue-plots"),
+    re_path(r"^queues/(?P<name>[^/]+)/plots/?\.(?P<form>json|csv)$", queue_plots, name="page-queue-plots-data"),
     path("jobs/<int:job_id>/", job, name="page-job"),
     path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
