@@ -36,7 +36,7 @@ class Curve:
 
     name: str
     colour: str
-    points: Sequence[int]
+    points: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Row:
     """Some buckets together, and a number of each curve."""
 
     at: datetime
-    numbers: Sequence[int]
+    numbers: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,10 @@ class Plot:
         return not any(n for curve in self.curves for n in curve.points)
 
     @property
-    def tops(self) -> list[list[int]]:
+    def tops(self) -> list[list[float]]:
         """The upper edge of each curve; of stacked ones above those before."""
-        edges, below = [], [0] * len(self.times)
+        edges: list[list[float]] = []
+        below: list[float] = [0] * len(self.times)
         for curve in self.curves:
             edge = [a + b for a, b in zip(below, curve.points, strict=True)] if self.stacked else list(curve.points)
             edges.append(edge)
@@ -135,7 +136,7 @@ def draw(plot: Plot, name: str) -> SafeString:
     )  # fmt: skip
 
 
-def _ceiling(most: int) -> int:
+def _ceiling(most: float) -> int:
     """The end of the axis: a round number, not below `most`."""
     size = 1
     while True:
@@ -185,7 +186,8 @@ def _hours(times: Sequence[datetime], width: int) -> SafeString:
 
 
 def _shapes(plot: Plot, most: int) -> list[SafeString]:
-    n, below, shapes = len(plot.times), [0] * len(plot.times), []
+    n, shapes = len(plot.times), []
+    below: list[float] = [0] * n
     for curve, edge in zip(plot.curves, plot.tops, strict=True):
         line = _path(edge, most, plot.width, range(n))
         if plot.stacked:
@@ -197,7 +199,7 @@ def _shapes(plot: Plot, most: int) -> list[SafeString]:
     return shapes
 
 
-def _path(edge: Sequence[int], most: int, width: int, order: Sequence[int]) -> str:
+def _path(edge: Sequence[float], most: int, width: int, order: Sequence[int]) -> str:
     """The points in this order; those on a straight line between others are left out."""
     kept: list[str] = []
     for place, i in enumerate(order):

@@ -10,7 +10,7 @@ from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
-from monitoring.views.history import queue_plots
+from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -19,6 +19,7 @@ from monitoring.views.my_work import mine
 from monitoring.views.search import search
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
+from monitoring.views.users import user, users
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
 
@@ -45,6 +46,12 @@ urlpatterns = [
     path("queues/<str:name>/", queue, name="page-queue"),
     path("queues/<str:name>/plots/", queue_plots, name="page-queue-plots"),
     re_path(r"^queues/(?P<name>[^/]+)/plots/?\.(?P<form>json|csv)$", queue_plots, name="page-queue-plots-data"),
+    re_path(r"^shares/(?P<name>[^/]+?)/?\.(?P<form>json|csv)$", share, name="page-share-data"),
+    path("shares/<str:name>/", share, name="page-share"),
+    path("users/", users, name="page-users"),
+    re_path(r"^users/?\.(?P<form>json|csv)$", users, name="page-users-data"),
+    re_path(r"^users/(?P<name>.+?)/?\.(?P<form>json|csv)$", user, name="page-user-data"),
+    path("users/<path:name>/", user, name="page-user"),
     path("jobs/<int:job_id>/", job, name="page-job"),
     path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),

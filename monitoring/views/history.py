@@ -1,8 +1,9 @@
-"""Pages of what a queue did over time, with their JSON and CSV."""
+"""Pages of what a queue and a share did over time, with their JSON and CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -14,6 +15,7 @@ from monitoring.queries.history import Step, history
 from monitoring.queries.queue_history import queue_history
 from monitoring.queries.queues import find_queue
 from monitoring.queries.series import WINDOWS
+from monitoring.queries.share_history import ShareStep, find_share, share_history, users_of
 from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.selection import unknown
 from monitoring.views.page import page, scope_of, show
@@ -62,3 +64,25 @@ def queue_plots(request: HttpRequest, name: str, form: str = "html") -> HttpResp
     found = queue_history(row, scope, window)
     context = {"queue": row, "found": found, "window": window, "windows": list(WINDOWS), "faults": faults}
     return show(request, "queue_plots.html", "queues", context, knows=KNOWN)
+
+
+@page(READ)
+def share(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
+    """What a share used beside its target, what its jobs did, and who uses it."""
+    scope = scope_of(request, READ)
+    row = find_share(name, scope)
+    if row is None:
+        raise Http404(f"There is no share {name[:60]}, or it belongs to a VO that you cannot look into.")
+    window, faults, refusal = window_of(request)
+    if refusal and form != "html":
+        return refusal
+    found = share_history(row, scope, window)
+    if form == "csv":
+        return data(request, form, f"share-{row.name}", ShareStep, found.steps, {})
+    users = users_of(row, scope)
+    if form == "json":
+        more = {"share": row.name, "vo": row.vo, "percent": row.percent, "window": window, "step_s": found.history.step_s}
+        told = {"counted_at": found.counted_at, "users": [asdict(user) for user in users.rows]}
+        return data(request, form, row.name, ShareStep, found.steps, {**more, **told})
+    context = {"share": row, "found": found, "users": users, "window": window, "windows": list(WINDOWS), "faults": faults}
+    return show(request, "share.html", "shares", context, knows=KNOWN)

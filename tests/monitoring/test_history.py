@@ -8,18 +8,23 @@ import json
 import random
 from collections import Counter
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from brokerage.models import Job, JobChange
+from broker_site.foundation.access.credentials import ensure_user
+from brokerage.ledger.tally import compare_levels, count_changes
+from brokerage.models import Job, JobChange, JobSpec
 from brokerage.states import JOB
 from tests.api.test_series import lived
 from tests.builders import grid
+from tests.flow.steps import try_take
 from tests.monitoring.answers import counted, text
-from tests.pages.scene import visitor
+from tests.pages.scene import PASSWORD, visitor
+from workqueues.models import GlobalShare, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,3 +81,68 @@ def test_a_queue_over_time_is_what_its_jobs_did(client: Client) -> None:
     assert client.get("/queues/ALPHA/plots.json?window=1y").status_code == 400
     assert "is no window" in page(client, "/queues/ALPHA/plots/?window=1y")
     assert client.get("/queues/NONE/plots/").status_code == 404
+
+
+def halves() -> None:
+    """Two shares of VO demo below one; all its tasks are of the first."""
+    GlobalShare.objects.create(name="Top", vo="demo", value=1)
+    GlobalShare.objects.create(name="Data", vo="demo", value=60, parent_id="Top")
+    GlobalShare.objects.create(name="Rest", vo="demo", value=40, parent_id="Top", position=1)
+
+
+def test_a_share_over_time_says_what_it_used_what_it_should_have_and_who_uses_it(client: Client) -> None:
+    halves()
+    queues = grid("ALPHA", "BETA")
+    lived(queues, random.Random(3))
+    for _ in range(3):
+        try_take(queues[0])
+    while count_changes(1000):
+        continue
+    alive = Job.objects.filter(ended_at=None, spec__vo="demo")
+    used = alive.filter(status__in=list(JOB.leased)).count()
+    assert used
+    for name, part in (("Data", 0.6), ("Rest", 0.4), ("Top", 1.0)):
+        last = data(client, f"/shares/{name}.json")["rows"][-1]
+        own = 0 if name == "Rest" else used
+        assert (last["used"], last["used_by_all"], last["target"]) == (own, used, round(used * part, 1))
+        assert last["waiting"] == (0 if name == "Rest" else alive.filter(status__in=list(JOB.waiting)).count())
+    told = {user["user_name"]: user for user in data(client, "/shares/Top.json")["users"]}
+    for name in ("ada", "bob"):
+        own_jobs = alive.filter(spec__user_name=name)
+        assert told[name]["running"] == own_jobs.filter(status__in=list(JOB.leased)).count()
+        assert told[name]["failed"] == moved("failed", spec__user_name=name, spec__vo="demo")
+        assert told[name]["shares"] == ["Data"]
+    shown = page(client, "/shares/Data/?window=7d")
+    assert f"Jobs at the end: used {used}, target {round(used * 0.6, 1)}." in shown
+    assert 'href="/users/bob/"' in shown
+    assert len(lines(client, "/shares/Data.csv")) == 288
+    assert client.get("/shares/Data.csv?window=x").status_code == 400
+    client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+    assert client.get("/shares/Data/").status_code == 404
+
+
+def test_users_are_listed_by_their_jobs_and_each_has_a_page(client: Client) -> None:
+    halves()
+    lived(grid("ALPHA", "BETA"), random.Random(3))
+    odd = "/DC=ch/CN=<b>x</b>"
+    JobSpec.objects.filter(user_name="bob", vo="demo").update(user_name=odd)
+    Task.objects.filter(user_name="bob", vo="demo").update(user_name=odd)
+    compare_levels()  # whose owner changed is counted anew
+    alive = Counter(Job.objects.filter(ended_at=None, spec__vo="demo").values_list("spec__user_name", flat=True))
+    found = data(client, "/users.json")
+    assert {row["user_name"]: row["waiting"] + row["running"] for row in found["rows"]} == {"ada": 0, "bob": 0} | alive
+    assert [row["user_name"] for row in lines(client, "/users.csv?q=AD&share=Top")] == ["ada"]
+    assert data(client, "/users.json?share=Rest")["rows"] == []
+    assert data(client, "/users.json?colour=red")["warnings"]
+    assert "&lt;b&gt;" in page(client, "/users/")
+    for name in ("ada", quote(odd, safe="/")):
+        shown = page(client, f"/users/{name}/?window=7d")
+        assert "Live tasks" in shown
+        assert "<b>" not in shown
+    ada = data(client, "/users/ada.json")["rows"]
+    assert sum(step["failed"] for step in ada) == moved("failed", spec__user_name="ada", spec__vo="demo")
+    assert "PAYLOAD_EXIT" in page(client, "/users/ada/")
+    assert client.get("/users/nobody/").status_code == 404
+    client.force_login(ensure_user("eve", password=PASSWORD, roles=[("third", "operator")]))
+    assert data(client, "/users.json")["rows"] == []
+    assert client.get("/users/ada/").status_code == 404
