@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -185,6 +186,12 @@ def address(selection: Selection, **changes: Any) -> str:
 def appearance(context: Context) -> str:
     """What the visitor chose: light, dark or auto."""
     return appearance_of(context.get("request"))
+
+
+@register.simple_tag
+def banner() -> str:
+    """The line that this installation has on every page, if any."""
+    return settings.ENV.banner
 
 
 @register.simple_tag
