@@ -11,6 +11,7 @@ from monitoring.views.configuration import change_set, config, config_draft, con
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
 from monitoring.views.history import queue_plots, share
+from monitoring.views.glossary import glossary
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -73,6 +74,7 @@ urlpatterns = [
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
+    path("glossary/", glossary, name="page-glossary"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),
