@@ -10,14 +10,15 @@ from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
-from monitoring.views.history import queue_plots, share
 from monitoring.views.glossary import glossary
+from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
 from monitoring.views.search import search
+from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.users import user, users
@@ -42,6 +43,8 @@ urlpatterns = [
     path("me.json", mine, {"data": True}, name="page-me-data"),
     *chain.from_iterable(_list(listing) for listing in LISTS),
     path("tasks/<int:task_id>/", task, name="page-task"),
+    path("tasks/<int:task_id>/plots/", task_plots, name="page-task-plots"),
+    re_path(r"^tasks/(?P<task_id>[0-9]{1,18})/plots/?\.(?P<form>json|csv)$", task_plots, name="page-task-plots-data"),
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
     path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
     path("queues/<str:name>/", queue, name="page-queue"),

@@ -9,7 +9,7 @@ from datetime import datetime
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
-from monitoring.plots import WIDE, Curve, Plot
+from monitoring.plots import Curve, Plot
 from monitoring.queries.database import alias
 from monitoring.queries.history import History, Step, history
 from monitoring.queries.series import WINDOWS, added, counted
@@ -76,7 +76,7 @@ class ShareHistory:
     def use(self) -> Plot:
         """Use beside target."""
         curves = [Curve("used", "running", self.used), Curve("target", "target", self.target)]
-        return Plot("Use and target", self.history.found.times, self.history.step_s, curves, width=WIDE, levels=True)
+        return Plot("Use and target", self.history.found.times, self.history.step_s, curves, levels=True)
 
     @property
     def steps(self) -> list[ShareStep]:

@@ -7,6 +7,8 @@ import io
 import json
 import random
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -20,14 +22,15 @@ from brokerage.ledger.tally import compare_levels, count_changes
 from brokerage.models import Job, JobChange, JobSpec
 from brokerage.states import JOB
 from tests.api.test_series import lived
-from tests.builders import grid
-from tests.flow.steps import try_take
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import BAD, end, good, run_agents, try_take
 from tests.monitoring.answers import counted, text
 from tests.pages.scene import PASSWORD, visitor
-from workqueues.models import GlobalShare, Task
+from workqueues.models import Dataset, GlobalShare, Task, TaskChange
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+NOW = datetime(2026, 5, 4, 10, tzinfo=UTC)
 MOST = 12
 """Statements of a page over time."""
 
@@ -146,3 +149,36 @@ def test_users_are_listed_by_their_jobs_and_each_has_a_page(client: Client) -> N
     client.force_login(ensure_user("eve", password=PASSWORD, roles=[("third", "operator")]))
     assert data(client, "/users.json")["rows"] == []
     assert client.get("/users/ada/").status_code == 404
+
+
+def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client) -> None:
+    queues = grid("ALPHA", "BETA", "GAMMA", "DELTA")
+    task = submitted(parameters("t", nEvents=300, nEventsPerJob=10))
+    run_agents(2)
+    for n in range(24):
+        leased = next(lease for queue in queues if (lease := try_take(queue)) is not None)
+        told = replace(good(leased.job_id), start_time=NOW, end_time=NOW, metrics={"max_rss_mb": 700 + n})
+        end(leased, BAD if n % 8 == 7 else told)
+    run_agents(1)
+    task.refresh_from_db()
+    by_status = Counter(Job.objects.filter(task_id=task.id).values_list("status", flat=True))
+    found = data(client, f"/tasks/{task.id}/plots.json")
+    assert sum(step["finished"] for step in found["rows"]) == by_status["finished"] == found["jobs_last_hour"]
+    assert sum(step["failed"] for step in found["rows"]) == by_status["failed"] == 3
+    assert sum(step["events"] for step in found["rows"]) == 10 * by_status["finished"]
+    assert sum((Counter(row["jobs"]) for row in found["queues"]), Counter()) == by_status
+    for name in ("run_time", "memory"):
+        assert sum(bar["n"] for bar in found[name]["bars"]) == by_status["finished"]
+    assert found["memory"]["bars"][-1]["low"] <= 722 < found["memory"]["bars"][-1]["high"]
+    assert [one["what"] for one in found["timeline"] if one["kind"] == "state"] == list(
+        TaskChange.objects.filter(task_id=task.id).order_by("-epoch").values_list("new", flat=True)
+    )
+    files = Dataset.objects.get(task=task, type="pseudo_input")
+    assert found["estimate"]["jobs_to_come"] == files.n_files - files.n_files_finished
+    assert found["estimate"]["least_s"] < found["estimate"]["seconds"] < found["estimate"]["most_s"]
+    shown = page(client, f"/tasks/{task.id}/plots/")
+    for part in ("Done, as an estimate", "Jobs that ended so far", "Run time", "brokerage", "time in each state"):
+        assert part in shown
+    assert len(lines(client, f"/tasks/{task.id}/plots.csv")) == len(found["rows"])
+    client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+    assert client.get(f"/tasks/{task.id}/plots.json").status_code == 404
