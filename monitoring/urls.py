@@ -6,6 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
@@ -64,6 +65,8 @@ urlpatterns = [
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
+    path("api/", api, name="page-api"),
+    path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
     path("glossary/", glossary, name="page-glossary"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
