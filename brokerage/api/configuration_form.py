@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.guards import page_requires
 from broker_site.foundation.access.password_again import password_again
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.gdpconfig.changesets import Draft
 from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sent_base, sent_rows
 from broker_site.foundation.gdpconfig.keys import BadConfig
@@ -59,6 +60,9 @@ def _applied(request: HttpRequest, draft: Callable[[], Draft], back: str) -> Htt
         return HttpResponseRedirect(back)
     try:
         made = apply_as(authenticate(request), draft())
+    except Refused as refused:
+        messages.error(request, refused.detail)
+        return HttpResponseRedirect(back)
     except BadConfig as bad:
         told = "; ".join(problem.message for problem in bad.problems[:MOST_TOLD])
         messages.error(request, f"Nothing was changed: {told}.")

@@ -10,11 +10,12 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.access.sessions import password_is_fresh
-from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft, as_text, differences
 from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sent_base, sent_rows
 from broker_site.foundation.gdpconfig.effects import effects_of
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.listing import Effective
+from broker_site.foundation.gdpconfig.models import Change
 from broker_site.foundation.gdpconfig.store import preview
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
@@ -33,7 +34,7 @@ from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.selection import unknown
 from monitoring.views.page import page, show
 
-READ, EDIT = "config:read", "config:edit"
+READ, EDIT, DRAFT = "config:read", "config:edit", "change:draft"
 KNOWN = ("q", "overridden")
 MOST_CANDIDATES = 50
 
@@ -92,7 +93,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         if rows:
             with reading_only():
                 effects = effects_of(preview(Draft(draft_lines(rows), "", "", "page", base=number)))
-                replay = replayed(effects.before, effects.after)
+                replay = replayed(effects.before, effects.after) if effects.of_keys else None
     except BadConfig as bad:
         problems = bad.problems
     context: dict[str, Any] = {
@@ -104,7 +105,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "replay": replay,
         "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
         "base": base or (effects.revision if effects else ""),
-        "may_edit": _may(request),
+        "may_edit": _may(request, DRAFT),
         "asks_password": not password_is_fresh(request.session),
     }
     return show(request, "config_draft.html", "config", context, status=400 if problems else 200, knows=(*FIELDS, "base"))
@@ -125,13 +126,20 @@ def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpR
         return JsonResponse({**document, "reverts": made.reverts_id, "reverted_by": takes_back, "lines": told_lines})
     context = {
         "made": made,
-        "lines": lines,
+        "lines": [(line, _columns(line)) for line in lines],
         "reverted_by": takes_back,
-        "may_edit": _may(request),
+        "may_edit": _may(request, DRAFT),
         "asks_password": not password_is_fresh(request.session),
     }
     return show(request, "change_set.html", "changes", context)
 
 
-def _may(request: HttpRequest) -> bool:
-    return may(authenticate(request), EDIT)
+def _columns(line: Change) -> list[tuple[str, str, str]]:
+    """Columns of a row that its line changed, before and after."""
+    if line.kind == CONFIG:
+        return []
+    return [(name, as_text(old), as_text(new)) for name, old, new in differences(line.before, line.after)]
+
+
+def _may(request: HttpRequest, right: str = EDIT) -> bool:
+    return may(authenticate(request), right)

@@ -56,7 +56,9 @@ class Change(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     change_set = models.ForeignKey(ChangeSet, models.PROTECT, related_name="lines")
-    kind = models.CharField(max_length=16, default=CONFIG, help_text="What is changed: config, an override of a key.")
+    kind = models.CharField(
+        max_length=16, default=CONFIG, help_text="What is changed: config, an override of a key; share; work_queue."
+    )
     app = models.CharField(max_length=64)
     component = models.CharField(max_length=64)
     name = models.CharField("key", max_length=MAX_NAME, help_text="Name of the key with its parts filled in.")
@@ -126,3 +128,32 @@ class Override(models.Model):
     @property
     def place(self) -> Place:
         return Place(CONFIG, self.app, self.component, self.name, self.vo)
+
+
+class Steered(models.Model):
+    """A row of a table that sets of changes steer: the change that wrote it last. Rows that were never changed have none."""
+
+    kind = models.CharField(max_length=16)
+    app = models.CharField(max_length=64)
+    component = models.CharField(max_length=64)
+    name = models.CharField(max_length=MAX_NAME)
+    vo = models.CharField("VO", max_length=MAX_VO, blank=True)
+    until = models.DateTimeField(null=True, help_text="When what holds ends by itself; null: never.")
+    afterwards = models.TextField(null=True, help_text="The columns that hold again then.")  # noqa: DJ001
+    change = models.OneToOneField(Change, models.PROTECT, help_text="The change that wrote it: who, when and why.")
+
+    class Meta:
+        ordering: ClassVar = ["kind", "name", "vo"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "app", "component", "name", "vo"], name="gdpconfig_steered_once")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["until"], name="gdpconfig_steered_until", condition=models.Q(until__isnull=False))
+        ]
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kind, self.app, self.component, self.name, self.vo)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import groupby
 
 from django.db import transaction
 
@@ -25,11 +26,13 @@ from broker_site.foundation.gdpconfig.changesets import (
     Standing,
     Step,
     declare_kind,
+    in_words,
     signature_problems,
 )
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
-from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision, Steered
 from broker_site.foundation.gdpconfig.override_lines import OverrideLines
+from broker_site.foundation.gdpconfig.row_lines import ending_rows
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
@@ -50,6 +53,12 @@ def apply(draft: Draft) -> ChangeSet | None:
         revision = _locked()
         steps = [step for step in _steps(draft, texts, revision.number) if step.differs]
         return _write(draft, steps, revision) if steps else None
+
+
+def hold(draft: Draft) -> list[Step]:
+    """What applying would do, keeping other writers out until this transaction ends; BadConfig as `preview`."""
+    _locked()
+    return preview(draft)
 
 
 def preview(draft: Draft) -> list[Step]:
@@ -127,13 +136,19 @@ def revert_draft(change_set: ChangeSet, *, who: str, why: str, source: Source) -
 
 
 def end_expired(now: datetime) -> int:
-    """End overrides whose time is over, in one set; the lasting values that they were laid over hold again. Answers how many."""
-    if not Override.objects.filter(until__lte=now).exists():
+    """End what was temporary and whose time is over, in one set; the lasting values that it was laid over hold again.
+
+    Answers how many.
+    """
+    if not (Override.objects.filter(until__lte=now).exists() or Steered.objects.filter(until__lte=now).exists()):
         return 0
     with transaction.atomic():
         revision = _locked()
         over = Override.objects.select_related("change__change_set").filter(until__lte=now).order_by("until", "id")[:MOST_LINES]
         steps = [_ending(number, override) for number, override in enumerate(over)]
+        rows = list(Steered.objects.filter(until__lte=now).order_by("kind", "id")[: MOST_LINES - len(steps)])
+        for kind, marks in groupby(rows, lambda mark: mark.kind):
+            steps += ending_rows(kind, list(marks), len(steps))
         if steps:
             _write(Draft((), "expiry", "their time is over", "expiry"), steps, revision)
         return len(steps)
@@ -211,7 +226,14 @@ def _steps(draft: Draft, texts: Sequence[str | None], newest: int) -> list[Step]
         stands = held.get(line.place)
         before, until_before = (stands.text, stands.until) if stands else (None, None)
         steps.append(Step(number, line.place, before, until_before, text, line.until))
+    if wrong := [problem for kind, of_kind in _by_kind(steps) for problem in LINE_KINDS[kind].together(of_kind)]:
+        raise BadConfig(*wrong)
     return steps
+
+
+def _by_kind(steps: Sequence[Step]) -> Iterator[tuple[str, list[Step]]]:
+    for kind in dict.fromkeys(step.place.kind for step in steps):
+        yield kind, [step for step in steps if step.place.kind == kind]
 
 
 def _standing(places: Sequence[Place]) -> dict[Place, Standing]:
@@ -235,8 +257,10 @@ def _stale(lines: Sequence[Line], held: Mapping[Place, Standing], base: int | No
         )
         if not other:
             continue
-        change = since.get(line.place) or (None if stands else _last(line.place))
-        if stands:
+        change = since.get(line.place) or (None if stands and line.kind == CONFIG else _last(line.place))
+        if change and line.kind != CONFIG:
+            what = f"by {change.who}: {in_words(line.kind, change.before, change.after)}"
+        elif stands:
             what = f"{stands.who} has set it to {stands.text[:80]!r}"
         else:
             what = f"it was removed by {change.who}" if change else "nothing is set there"
