@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -15,6 +16,7 @@ from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
+from monitoring.error_words import ERRORS
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
@@ -35,6 +37,12 @@ SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def ram_unit(unit: str) -> str:
     """The unit of a task's memory in words."""
     return RAM_UNITS.get(unit, unit)
+
+
+@register.filter
+def explained(code: str) -> bool:
+    """Whether the glossary has this error."""
+    return code in ERRORS
 
 
 @register.filter
@@ -185,6 +193,12 @@ def address(selection: Selection, **changes: Any) -> str:
 def appearance(context: Context) -> str:
     """What the visitor chose: light, dark or auto."""
     return appearance_of(context.get("request"))
+
+
+@register.simple_tag
+def banner() -> str:
+    """The line that this installation has on every page, if any."""
+    return settings.ENV.banner
 
 
 @register.simple_tag
