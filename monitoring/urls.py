@@ -17,6 +17,7 @@ from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
 from monitoring.views.search import search
+from monitoring.views.shares_edit import shares_edit
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
 from monitoring.views.visitor import appearance, login, logout
@@ -55,6 +56,7 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("shares/edit/", shares_edit, name="page-shares-edit"),
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),

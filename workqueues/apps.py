@@ -17,8 +17,8 @@ class WorkqueuesConfig(AppConfig):
 
         from broker_site.foundation.access.permissions import PERMISSIONS, Permission
         from broker_site.foundation.gdpconfig.changesets import declare_kind
-        from workqueues.ledger.share_lines import SHARE, ShareLines
-        from workqueues.ledger.work_queue_lines import WORK_QUEUE, WorkQueueLines
+        from workqueues.ledger.share_lines import ShareLines
+        from workqueues.ledger.work_queue_lines import WorkQueueLines
         from workqueues.queries.place_faults import check_places
         from workqueues.rules.task.changes import CHANGES
         from workqueues.rules.task.commands import COMMANDS
@@ -28,6 +28,6 @@ class WorkqueuesConfig(AppConfig):
         rights = [*of_commands, *(row.right for row in CHANGES.values())]
         for name, right in {right.permission: right for right in rights}.items():
             PERMISSIONS.add(name, Permission(name, frozenset({"user"}), right.roles, audited=True, superuser=True, own=False))
-        declare_kind(SHARE, ShareLines())
-        declare_kind(WORK_QUEUE, WorkQueueLines())
+        declare_kind(ShareLines.kind, ShareLines())
+        declare_kind(WorkQueueLines.kind, WorkQueueLines())
         register(check_places, Tags.database)

@@ -28,6 +28,7 @@ from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.listing import effective, lines_of_sets
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
 from broker_site.foundation.gdpconfig.store import apply, preview, revert_draft
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.filtering import TextFilter
 from broker_site.foundation.rest.openapi import lists, refusals
@@ -45,6 +46,7 @@ from brokerage.api.configuration_bodies import (
     dry_run_document,
 )
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 
 READ, EDIT = "config:read", "change:draft"
@@ -209,8 +211,10 @@ def apply_as(caller: Principal, draft: Draft) -> ChangeSet | None:
 def dry_run_of(draft: Draft) -> dict[str, Any]:
     """What would be; raises BadConfig. In a transaction that cannot write."""
     with reading_only():
-        effects = effects_of(preview(draft))
-        return dry_run_document(effects, replayed(effects.before, effects.after) if effects.of_keys else None)
+        steps = preview(draft)
+        effects = effects_of(steps)
+        replay = replayed(effects.before, effects.after) if effects.of_keys else None
+        return dry_run_document(effects, replay, steering_trial(steps, clock.now()))
 
 
 def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: bool) -> Response:

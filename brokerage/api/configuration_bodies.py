@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import inline_serializer
@@ -13,6 +14,7 @@ from broker_site.foundation.gdpconfig.effects import Effects
 from broker_site.foundation.gdpconfig.listing import Effective, Setting
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet
 from brokerage.queries.config_replay import Replay
+from brokerage.queries.steering_trial import SteeringTrial
 from workqueues.api.serializers import StrictBody
 
 FIRST_LINES = 20
@@ -217,12 +219,19 @@ DRY_RUN = inline_serializer(
             "(`decisions`), unchanged, gain, lose, to_pending, to_assign, kept, unreadable, oldest, newest, and `candidates` "
             "(name, gained, lost)",
         ),
+        "steering": serializers.DictField(
+            allow_null=True,
+            help_text="of lines for shares and work queues: in words (`sentence`); `moments` of the last hour with work, in "
+            "`reordered` of which shares would have been served in another order; `shares` that come out otherwise, with "
+            "percent, entitled (jobs) and place (1 = first) before and after; `verdicts` of the throttler of the last hour "
+            "and `tasks` of the last day that were looked at, and which would be others (what, before, after, n)",
+        ),
     },
 )
 
 
-def dry_run_document(effects: Effects, replay: Replay | None) -> dict[str, Any]:
-    """What a dry run says, as JSON data; `replay` None where no key is touched."""
+def dry_run_document(effects: Effects, replay: Replay | None, trial: SteeringTrial | None) -> dict[str, Any]:
+    """What a dry run says, as JSON data; `replay` None where no key is touched, `trial` where no share or work queue is."""
     return {
         "revision": effects.revision,
         "lines": [
@@ -238,6 +247,26 @@ def dry_run_document(effects: Effects, replay: Replay | None) -> dict[str, Any]:
             for effect in effects.lines
         ],
         "decisions": _decisions(replay) if replay is not None else None,
+        "steering": steering_document(trial) if trial is not None else None,
+    }
+
+
+def steering_document(trial: SteeringTrial) -> dict[str, Any]:
+    """What a change of shares or work queues would have meant, as JSON data."""
+    shares = [
+        {"vo": vo, "share": share.name, **{name: list(getattr(share, name)) for name in ("percent", "entitled", "place")}}
+        for vo, share in trial.outcomes()
+    ]
+    return {
+        "sentence": trial.sentence,
+        "moments": sum(tree.moments for tree in trial.trees.values()),
+        "reordered": sum(tree.reordered for tree in trial.trees.values()),
+        "shares": shares,
+        "verdicts": trial.verdicts,
+        "verdicts_changed": [asdict(change) for change in trial.verdicts_changed],
+        "tasks": trial.tasks,
+        "tasks_kept": trial.kept,
+        "tasks_changed": [asdict(change) for change in trial.tasks_changed],
     }
 
 

@@ -20,6 +20,7 @@ from broker_site.foundation.gdpconfig.store import preview
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 from monitoring.queries.configuration import (
     ConfigRow,
@@ -85,14 +86,15 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
     """What lines of a change would lead to, and the form that applies them. Nothing is written."""
     problems: tuple[Problem, ...] = ()
     rows: list[dict[str, str]] = []
-    effects = replay = None
+    effects = replay = trial = None
     base = request.GET.get("base", "")
     try:
         rows = sent_rows(request.GET)
         number = sent_base(request.GET)
         if rows:
             with reading_only():
-                effects = effects_of(preview(Draft(draft_lines(rows), "", "", "page", base=number)))
+                steps = preview(Draft(draft_lines(rows), "", "", "page", base=number))
+                effects, trial = effects_of(steps), steering_trial(steps, clock.now())
                 replay = replayed(effects.before, effects.after) if effects.of_keys else None
     except BadConfig as bad:
         problems = bad.problems
@@ -103,6 +105,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "effects": effects,
         "differs": effects is not None and any(line.differs for line in effects.lines),
         "replay": replay,
+        "trial": trial,
         "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
         "base": base or (effects.revision if effects else ""),
         "may_edit": _may(request, DRAFT),

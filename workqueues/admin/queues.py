@@ -16,8 +16,8 @@ from broker_site.foundation.adminpages import ReadOnlyAdmin, row_link
 from broker_site.foundation.gdpconfig.admin.steered import SteeredAdmin, SteeredForm
 from broker_site.foundation.gdpconfig.changesets import Place
 from workqueues.admin.trying import TryForm
-from workqueues.ledger.work_queue_lines import WorkQueueLines, place_of, split_name
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
+from workqueues.queries.steered_rows import WORK_QUEUE_COLUMNS, queue_place, split_name
 from workqueues.queries.work_queues import WorkQueues, definition, unique_name
 from workqueues.rules.work_queues.lint import warnings
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
@@ -43,11 +43,11 @@ class WorkQueueForm(SteeredForm):
         }
 
     def line_place(self, row: WorkQueue) -> Place:
-        return place_of(row)
+        return queue_place(row)
 
     def line_columns(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
         partition = cleaned["partition"]
-        columns = {column.name: cleaned[column.name] for column in WorkQueueLines.columns}
+        columns = {column.name: cleaned[column.name] for column in WORK_QUEUE_COLUMNS}
         return columns | {"partition": unique_name(partition) if partition else ""}
 
 
@@ -74,7 +74,7 @@ class WorkQueueAdmin(SteeredAdmin):
         return WorkQueue.objects.values_list("pk", flat=True).get(queue_name=name, queue_type=label, vo=place.vo)
 
     def place_of(self, obj: WorkQueue) -> Place:
-        return place_of(obj)
+        return queue_place(obj)
 
     @admin.display(description="Attributes of tasks")
     def attributes(self, _queue: WorkQueue) -> str:

@@ -17,9 +17,9 @@ from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter
 from broker_site.foundation.gdpconfig.admin.steered import SteeredAdmin, SteeredForm
 from broker_site.foundation.gdpconfig.changesets import Place
 from workqueues.admin.trying import TryForm
-from workqueues.ledger.share_lines import ShareLines
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
+from workqueues.queries.steered_rows import SHARE_COLUMNS, share_place
 from workqueues.rules.shares.mapping import LeafTrial, trials
 from workqueues.rules.shares.tree import targets, walk
 from workqueues.rules.work_queues.task_attributes import spelled
@@ -38,11 +38,11 @@ class ShareForm(SteeredForm):
         fields = FIELDS
 
     def line_place(self, row: GlobalShare) -> Place:
-        return ShareLines().place(row.name, row.vo)
+        return share_place(row.name, row.vo)
 
     def line_columns(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
         parent = cleaned["parent"]
-        return {column.name: cleaned[column.name] for column in ShareLines.columns} | {"parent": parent.name if parent else ""}
+        return {column.name: cleaned[column.name] for column in SHARE_COLUMNS} | {"parent": parent.name if parent else ""}
 
 
 INDENT = "\u2003"
@@ -92,7 +92,7 @@ class GlobalShareAdmin(SteeredAdmin):
         return place.name
 
     def place_of(self, obj: GlobalShare) -> Place:
-        return ShareLines().place(obj.name, obj.vo)
+        return share_place(obj.name, obj.vo)
 
     @admin.display(description="Share")
     def in_tree(self, share: Any) -> str:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from broker_site.foundation.agency.look import look_after_commit
-from broker_site.foundation.gdpconfig.changesets import Place, Step, columns_of
+from broker_site.foundation.gdpconfig.changesets import Place, Step
 from broker_site.foundation.gdpconfig.models import Change
-from broker_site.foundation.gdpconfig.row_columns import Column, written
 from broker_site.foundation.gdpconfig.row_lines import RowLines
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.models import GlobalShare
-from workqueues.queries.shares import PATTERNS
-from workqueues.rules.shares.editing import EditedShare, name_fault, orphans, tree_faults
+from workqueues.queries.steered_rows import SHARE, SHARE_COLUMNS, edited_share, share_row, shares_as_texts
+from workqueues.rules.shares.editing import name_fault, orphans, tree_faults
 
-SHARE = "share"
 LONGEST_VO = 32
 
 
@@ -22,17 +20,11 @@ class ShareLines(RowLines):
     """The name of a line is that of a share, unique over all VOs; tasks and jobs know the share by it."""
 
     kind, member = SHARE, "shares"
-    columns = (
-        Column("parent", "text", "", longest=32),
-        Column("value", "number", required=True),
-        Column("position", "integer", 0),
-        Column("throttled", "flag", True),
-        *(Column(name, "text", "") for name in PATTERNS),
-    )
+    columns = SHARE_COLUMNS
 
     def rows(self) -> dict[Place, str]:
         """All shares by VO and name."""
-        return {self.place(row.name, row.vo): text_of(row) for row in GlobalShare.objects.order_by("vo", "name")}
+        return shares_as_texts()
 
     def name_problems(self, place: Place) -> Iterator[Problem]:
         """A share needs a VO."""
@@ -43,7 +35,7 @@ class ShareLines(RowLines):
 
     def faults(self, steps: Sequence[Step], after: Mapping[Place, str]) -> Iterator[Problem]:
         """Faults of the trees, at the lines that caused them; at the first of the set where none of them did."""
-        shares = [edited(place, text) for place, text in after.items()]
+        shares = [edited_share(place, text) for place, text in after.items()]
         lines = {step.place.name: step.number for step in steps}
         names = [share.name for share in shares]
         for step in steps:
@@ -60,34 +52,11 @@ class ShareLines(RowLines):
     def put(self, changes: Sequence[Change]) -> None:
         """Write the rows; the agent that counts what each share has is told."""
         gone = [change.name for change in changes if change.after is None]
-        new = [_row(change) for change in changes if change.before is None]
-        changed = [_row(change) for change in changes if change.before is not None and change.after is not None]
+        stand = [(change.before is None, share_row(change.place, change.after)) for change in changes if change.after is not None]
+        changed = [row for new, row in stand if not new]
         GlobalShare.objects.bulk_update(changed, [column.name for column in self.columns])
         if gone:
             GlobalShare.objects.filter(name__in=gone).update(parent=None)  # one that goes too does not hold its parent
             GlobalShare.objects.filter(name__in=gone).delete()
-        GlobalShare.objects.bulk_create(new)
+        GlobalShare.objects.bulk_create([row for new, row in stand if new])
         look_after_commit("share")
-
-
-def text_of(row: GlobalShare) -> str:
-    """The columns of a share as its line has them."""
-    columns = {name: getattr(row, name) for name in ("value", "position", "throttled", *PATTERNS)}
-    return written({"parent": row.parent_id or "", **columns})
-
-
-def edited(place: Place, text: str) -> EditedShare:
-    """A share of a draft as the rules see it."""
-    columns = columns_of(text)
-    patterns = tuple((name, columns[name]) for name in PATTERNS if columns.get(name))
-    return EditedShare(place.name, place.vo, columns["parent"], float(columns["value"]), patterns)
-
-
-def row_of(place: Place, text: str) -> GlobalShare:
-    """The row that a text means, unsaved."""
-    columns = columns_of(text)
-    return GlobalShare(name=place.name, vo=place.vo, parent_id=columns.pop("parent") or None, **columns)
-
-
-def _row(change: Change) -> GlobalShare:
-    return row_of(change.place, change.after or "{}")

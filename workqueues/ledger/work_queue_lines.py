@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.gdpconfig.changesets import Place, Step, columns_of
 from broker_site.foundation.gdpconfig.models import Change
-from broker_site.foundation.gdpconfig.row_columns import Column, written
 from broker_site.foundation.gdpconfig.row_lines import RowLines
 from broker_site.foundation.kernel.verdict import Problem
 from workqueues.models import Task, WorkQueue
+from workqueues.queries.steered_rows import (
+    BETWEEN,
+    WORK_QUEUE,
+    WORK_QUEUE_COLUMNS,
+    bare_queue,
+    queue_place,
+    queue_rows,
+    queues_as_texts,
+    split_name,
+)
 from workqueues.queries.work_queues import definition, unique_name
 from workqueues.rules.work_queues.lint import faults
 
-WORK_QUEUE = "work_queue"
 STATUSES = ("active", "inactive")
 LONGEST = 32
-BETWEEN = "/"
-"""What stands between name and label in the name of a line."""
 
 
 class WorkQueueLines(RowLines):
@@ -29,22 +34,11 @@ class WorkQueueLines(RowLines):
     """
 
     kind, member = WORK_QUEUE, "work_queues"
-    columns = (
-        Column("queue_order", "integer", required=True),
-        Column("queue_share", "integer", None, optional=True),
-        Column("criteria", "text", ""),
-        Column("variables", "text", ""),
-        Column("partition", "text", "", longest=128),
-        Column("is_partition", "flag", False),
-        Column("stretchable", "flag", False),
-        Column("queue_function", "text", "", longest=LONGEST),
-        Column("status", "text", "active", longest=64),
-    )
+    columns = WORK_QUEUE_COLUMNS
 
     def rows(self) -> dict[Place, str]:
         """All work queues in their order."""
-        rows = WorkQueue.objects.select_related("partition").order_by("queue_order")
-        return {place_of(row): text_of(row) for row in rows}
+        return queues_as_texts()
 
     def name_problems(self, place: Place) -> Iterator[Problem]:
         """Names and labels have no slash themselves."""
@@ -58,7 +52,7 @@ class WorkQueueLines(RowLines):
 
     def faults(self, steps: Sequence[Step], after: Mapping[Place, str]) -> Iterator[Problem]:
         """Of each queue of the set beside all others; a queue with tasks or sub queues stays."""
-        rows = _rows(after)
+        rows = queue_rows(after)
         known = [definition(row) for row in rows.values()]
         for step in steps:
             at = f"lines[{step.number}]"
@@ -78,11 +72,11 @@ class WorkQueueLines(RowLines):
 
     def put(self, changes: Sequence[Change]) -> None:
         """Write the rows, partitions before what is in them."""
-        rows = {place_of(row): row for row in WorkQueue.objects.all()}
+        rows = {queue_place(row): row for row in WorkQueue.objects.all()}
         texts = {change.place: change.after for change in changes if change.after is not None}
-        made = [_bare(place, text) for place, text in texts.items() if place not in rows]
+        made = [bare_queue(place, text) for place, text in texts.items() if place not in rows]
         WorkQueue.objects.bulk_create(made)
-        rows |= {place_of(row): row for row in made}
+        rows |= {queue_place(row): row for row in made}
         by_name = {unique_name(row): row for row in rows.values()}
         for place, text in texts.items():
             columns = columns_of(text)
@@ -95,46 +89,6 @@ class WorkQueueLines(RowLines):
             WorkQueue.objects.filter(pk__in=gone).update(partition=None)  # one that goes too does not hold its partition
             WorkQueue.objects.filter(pk__in=gone).delete()
         look_after_commit("share")
-
-
-def place_of(row: WorkQueue) -> Place:
-    """Where a work queue stands in change sets."""
-    label = f"{BETWEEN}{row.queue_type}" if row.queue_type else ""
-    return WorkQueueLines().place(f"{row.queue_name}{label}", row.vo)
-
-
-def split_name(name: str) -> tuple[str, str]:
-    """Name and label."""
-    front, _, label = name.partition(BETWEEN)
-    return front, label
-
-
-def text_of(row: WorkQueue) -> str:
-    """The columns of a work queue as its line has them; `partition` is the name of the one it is in, with its VO and label."""
-    columns = {column.name: getattr(row, column.name) for column in WorkQueueLines.columns}
-    return written(columns | {"partition": unique_name(row.partition) if row.partition else ""})
-
-
-def _bare(place: Place, text: str) -> WorkQueue:
-    """The row that a text means, unsaved and in no partition yet."""
-    columns: dict[str, Any] = columns_of(text)
-    columns.pop("partition")
-    name, label = split_name(place.name)
-    return WorkQueue(queue_name=name, queue_type=label, vo=place.vo, **columns)
-
-
-def _rows(after: Mapping[Place, str]) -> dict[Place, WorkQueue]:
-    """All rows as they would be, unsaved."""
-    rows = {place: _bare(place, text) for place, text in after.items()}
-    by_name = {unique_name(row): row for row in rows.values()}
-    for place, text in after.items():
-        rows[place].partition = by_name.get(columns_of(text)["partition"])
-    return rows
-
-
-def rows_after(after: Mapping[Place, str]) -> list[WorkQueue]:
-    """The active work queues that would be, unsaved."""
-    return [row for row in _rows(after).values() if row.status == "active"]
 
 
 def _kept(place: Place, rows: Mapping[Place, WorkQueue]) -> str:

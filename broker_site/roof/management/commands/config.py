@@ -14,7 +14,9 @@ from broker_site.foundation.gdpconfig.effects import Effects, effects_of
 from broker_site.foundation.gdpconfig.exchange import LARGEST, exported, imported
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import apply, preview
+from broker_site.foundation.kernel import clock
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 
 
@@ -49,11 +51,15 @@ class Command(BaseCommand):
         lines = imported(text, only=options["only"])
         draft = Draft(lines, who, options["reason"], "import", ticket=options["ticket"], base=options["base"])
         with reading_only():
-            effects = effects_of(preview(draft))
+            steps = preview(draft)
+            effects = effects_of(steps)
+            trial = steering_trial(steps, clock.now()) if options["dry_run"] else None
             replay = replayed(effects.before, effects.after) if options["dry_run"] and effects.of_keys else None
         self._tell(effects)
         if replay is not None:
             self.stdout.write(replay.sentence)
+        if trial is not None:
+            self.stdout.write(trial.sentence)
         if options["dry_run"]:
             return
         made = apply(draft)
