@@ -16,6 +16,7 @@ from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
+from monitoring.views.proposals import proposal
 from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
 from monitoring.views.throughput import throughput
@@ -61,6 +62,7 @@ urlpatterns = [
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
     path("config/<path:key>/", config_key, name="page-config-key"),
+    path("changes/proposals/<int:proposal_id>/", proposal, name="page-proposal"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),

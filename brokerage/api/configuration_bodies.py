@@ -189,7 +189,7 @@ class ChangeSetShown(serializers.ModelSerializer[ChangeSet]):
 
     class Meta:
         model = ChangeSet
-        fields = ("revision", "at", "who", "why", "ticket", "source", "reverts", "lines")
+        fields = ("revision", "at", "who", "why", "ticket", "source", "approved_by", "reverts", "lines")
         read_only_fields = fields
 
 

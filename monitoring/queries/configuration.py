@@ -52,6 +52,7 @@ class ChangeSetRow:
     why: str
     ticket: str
     source: str
+    approved_by: str
     reverts: int | None
     n_lines: int
     changes: Sequence[str]
@@ -155,6 +156,7 @@ def set_rows(table: QuerySet[ChangeSet]) -> list[ChangeSetRow]:
             why=made.why,
             ticket=made.ticket,
             source=made.source,
+            approved_by=made.approved_by,
             reverts=made.reverts_id,
             n_lines=made.n_lines,  # type: ignore[attr-defined]
             changes=[told(line) for line in made.first_lines],  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
 
 from broker_site.foundation.access.authentication import authenticate
@@ -17,6 +18,7 @@ from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.listing import Effective
 from broker_site.foundation.gdpconfig.models import Change
 from broker_site.foundation.gdpconfig.store import preview
+from broker_site.foundation.gdpconfig.two_person import takes_two
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.config_replay import replayed
@@ -104,6 +106,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "stale": any(problem.rule == "stale" for problem in problems),
         "effects": effects,
         "differs": effects is not None and any(line.differs for line in effects.lines),
+        "takes_two": effects is not None and settings.TWO_PERSON and any(takes_two(e.place) for e in effects.lines if e.differs),
         "replay": replay,
         "trial": trial,
         "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
@@ -124,7 +127,7 @@ def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpR
     takes_back = [other.revision for other in made.reverted_by.all()]
     if data:
         names = ("kind", "app", "component", "name", "vo", "before", "until_before", "after", "until")
-        document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source")}
+        document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source", "approved_by")}
         told_lines = [{"key": line.place.key} | {name: getattr(line, name) for name in names} for line in lines]
         return JsonResponse({**document, "reverts": made.reverts_id, "reverted_by": takes_back, "lines": told_lines})
     context = {

@@ -24,13 +24,16 @@ def test_edit_a_share_with_its_dry_run_and_take_it_back(
     live_server: LiveServer, browser: Browser, scripts: bool, request: pytest.FixtureRequest
 ) -> None:
     visitor(role="share-editor")
-    tree = {"Top": {"value": 80}, "MC": {"value": 60, "parent": "Top"}, "Data": {"value": 40, "parent": "Top", "campaign": "mc26.*"}}
+    tree = {
+        "Top": {"value": 80},
+        "MC": {"value": 60, "parent": "Top"},
+        "Data": {"value": 40, "parent": "Top", "campaign": "mc26.*"},
+    }
     apply(Draft([named_line("share", name, "demo", columns) for name, columns in tree.items()], "ann", "x", "rest"))
-    scheme = "dark" if scripts else "light"
     width = 390 if scripts else 1280
-    context = browser.new_context(java_script_enabled=True, color_scheme=scheme, viewport={"width": width, "height": 900})
-    if not scripts:
-        context = browser.new_context(java_script_enabled=False, viewport={"width": width, "height": 900})
+    context = browser.new_context(
+        java_script_enabled=scripts, color_scheme="dark" if scripts else "light", viewport={"width": width, "height": 900}
+    )
     page = context.new_page()
     problems: list[str] = []
     page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)

@@ -36,6 +36,9 @@ class ChangeSet(models.Model):
     why = models.TextField(help_text="The reason that was given.")
     ticket = models.CharField(max_length=MAX_TICKET, blank=True, help_text="The ticket that was named; may be empty.")
     source = models.CharField(max_length=16, help_text="By which way: page, rest, admin, import, command, expiry.")
+    approved_by = models.CharField(
+        max_length=MAX_WHO, blank=True, default="", db_default="", help_text="Who approved it where that takes a second person."
+    )
     at = models.DateTimeField(db_default=Now(), help_text="Time of the change by the database's clock.")
     reverts = models.ForeignKey(
         "self", models.PROTECT, null=True, related_name="reverted_by", help_text="The set that this one takes back."
@@ -157,3 +160,41 @@ class Steered(models.Model):
     @property
     def place(self) -> Place:
         return Place(self.kind, self.app, self.component, self.name, self.vo)
+
+
+class Proposal(models.Model):
+    """A draft that waits for somebody else to approve it, or what became of it."""
+
+    id = models.BigAutoField(primary_key=True)
+    who = models.CharField(max_length=MAX_WHO, help_text="Who proposed it.")
+    why = models.TextField(help_text="The reason that was given.")
+    ticket = models.CharField(max_length=MAX_TICKET, blank=True)
+    source = models.CharField(max_length=16, help_text="By which way it was proposed.")
+    lines = models.JSONField(help_text="The lines: kind, app, component, name, vo, before, after, until.")
+    at = models.DateTimeField(db_default=Now(), help_text="When it was proposed.")
+    expires_at = models.DateTimeField(help_text="When it can no longer be approved.")
+    reverts = models.ForeignKey(
+        ChangeSet, models.PROTECT, null=True, db_index=False, related_name="+", help_text="The set that it would take back."
+    )
+    outcome = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Empty while it waits; approved, refused, withdrawn, expired.",
+    )
+    decided_by = models.CharField(max_length=MAX_WHO, blank=True, default="", db_default="")
+    decided_why = models.TextField(blank=True, default="", db_default="")
+    decided_at = models.DateTimeField(null=True)
+    change_set = models.OneToOneField(
+        ChangeSet, models.PROTECT, null=True, related_name="proposal", help_text="The set that it became."
+    )
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["expires_at"], name="gdpconfig_proposal_open", condition=models.Q(outcome="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"proposal {self.id}"

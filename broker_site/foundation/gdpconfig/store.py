@@ -12,6 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 
+from django.conf import settings
 from django.db import transaction
 
 from broker_site.foundation.gdpconfig import keys
@@ -33,6 +34,7 @@ from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision, Steered
 from broker_site.foundation.gdpconfig.override_lines import OverrideLines
 from broker_site.foundation.gdpconfig.row_lines import ending_rows
+from broker_site.foundation.gdpconfig.two_person import RULE, alone_problems, takes_two
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
@@ -42,8 +44,10 @@ MOST_FAULTY = 50
 declare_kind(CONFIG, OverrideLines())
 
 
-def apply(draft: Draft) -> ChangeSet | None:
+def apply(draft: Draft, *, approved_by: str = "") -> ChangeSet | None:
     """Apply all lines or none. Answers the new set with the lines that changed something; None where none does.
+
+    approved_by: the second person, whom some keys take (rule `two_person`; `proposals` is the way).
 
     BadConfig with every problem: of author, reason and ticket, and of lines as `lines[0].value`: unknown key, value of the wrong
     type or out of range, one place twice, a place that was changed meanwhile (rule `stale`).
@@ -52,13 +56,22 @@ def apply(draft: Draft) -> ChangeSet | None:
     with transaction.atomic():
         revision = _locked()
         steps = [step for step in _steps(draft, texts, revision.number) if step.differs]
-        return _write(draft, steps, revision) if steps else None
+        refuse_alone(steps, approved_by)
+        return _write(draft, steps, revision, approved_by) if steps else None
+
+
+def refuse_alone(steps: Sequence[Step], approved_by: str = "") -> None:
+    """BadConfig where a step takes a second person and there is none."""
+    if settings.TWO_PERSON and not approved_by and (problems := list(alone_problems(steps))):
+        raise BadConfig(*problems)
 
 
 def hold(draft: Draft) -> list[Step]:
     """What applying would do, keeping other writers out until this transaction ends; BadConfig as `preview`."""
     _locked()
-    return preview(draft)
+    steps = preview(draft)
+    refuse_alone(steps)
+    return steps
 
 
 def preview(draft: Draft) -> list[Step]:
@@ -155,9 +168,13 @@ def end_expired(now: datetime) -> int:
 
 
 def refuse_stale(component: str, name: str, *, vo: str, app: str, seen: int) -> None:
-    """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`."""
+    """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`, or
+    takes a second person to change.
+    """
     revision = _locked()
     line = Line(component, name, remove=True, vo=vo, app=app, seen=seen)
+    if settings.TWO_PERSON and takes_two(line.place):
+        raise BadConfig(Problem("seen", RULE, f"{line.place} takes two people: propose the change on the page Configuration"))
     if problems := list(_stale((line,), _standing([line.place]), None, revision.number)):
         raise BadConfig(*(_unnumbered(problem) for problem in problems))
 
@@ -279,7 +296,7 @@ def _last(place: Place) -> Change | None:
     return Change.objects.select_related("change_set").filter(**place._asdict()).order_by("-change_set_id").first()
 
 
-def _write(draft: Draft, steps: Sequence[Step], revision: Revision) -> ChangeSet:
+def _write(draft: Draft, steps: Sequence[Step], revision: Revision, approved_by: str = "") -> ChangeSet:
     """Called under the lock."""
     revision.number += 1
     revision.save(update_fields=["number"])
@@ -289,6 +306,7 @@ def _write(draft: Draft, steps: Sequence[Step], revision: Revision) -> ChangeSet
         why=draft.why.strip(),
         ticket=draft.ticket.strip(),
         source=draft.source,
+        approved_by=approved_by,
         reverts_id=draft.reverts,
     )
     changes = Change.objects.bulk_create(
