@@ -69,6 +69,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "schema:read": _READERS,
     "config:read": _READERS,
     "config:edit": frozenset({"superuser"}),
+    "share:edit": frozenset({"share-editor", "superuser"}),
+    "change:draft": frozenset({"share-editor", "superuser"}),
     "site:advertise": frozenset({"enrolment"}),
     "pilot:register": frozenset({"enrolment"}),
     "pilot:match": frozenset({"pilot"}),
