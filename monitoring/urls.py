@@ -6,6 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
@@ -17,7 +18,9 @@ from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
+from monitoring.views.proposals import proposal
 from monitoring.views.search import search
+from monitoring.views.shares_edit import shares_edit
 from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
@@ -68,15 +71,19 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("shares/edit/", shares_edit, name="page-shares-edit"),
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
     path("config/<path:key>/", config_key, name="page-config-key"),
+    path("changes/proposals/<int:proposal_id>/", proposal, name="page-proposal"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
+    path("api/", api, name="page-api"),
+    path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
     path("glossary/", glossary, name="page-glossary"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),

@@ -14,6 +14,7 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
+from brokerage.api.proposals import Proposals, approve_form, decline_form
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
@@ -70,6 +71,10 @@ urlpatterns = [
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
+    path("config/proposals/", Proposals.as_view({"get": "list", "post": "create"}), name="config-proposals"),
+    path("config/proposals/<int:proposal_id>/", Proposals.as_view({"get": "retrieve"}), name="config-proposal"),
+    path("config/proposals/<int:proposal_id>/approve/", Proposals.as_view({"post": "approve"}), name="config-proposal-approve"),
+    path("config/proposals/<int:proposal_id>/decline/", Proposals.as_view({"post": "decline"}), name="config-proposal-decline"),
     path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
@@ -94,5 +99,7 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
     path("config/apply/", apply_form, name="page-config-apply"),
+    path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),
+    path("changes/proposals/<int:proposal_id>/decline/", decline_form, name="page-proposal-decline"),
     path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]

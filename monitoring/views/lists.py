@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from broker_site.foundation.gdpconfig.proposals import open_proposals
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
@@ -43,8 +44,11 @@ TRANSFERS = LongList(
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
 """The fullest first."""
-CHANGES = LongList("changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read")
-"""Newest first."""
+CHANGES = LongList(
+    "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
+    around=lambda: {"proposals": open_proposals(alias())},
+)  # fmt: skip
+"""Newest first, below the proposals that wait for somebody."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 

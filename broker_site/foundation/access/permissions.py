@@ -47,6 +47,8 @@ grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
 config:read     | user      | {READERS}             |
 config:edit     | user      |                       | audited
+share:edit      | user      | share-editor          | audited
+change:draft    | user      | share-editor          | audited
 site:advertise  | enrolment |                       |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |
