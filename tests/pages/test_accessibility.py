@@ -13,7 +13,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access.models import User
 from broker_site.foundation.gdpconfig import set_override
-from broker_site.foundation.gdpconfig.models import ChangeSet
+from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from brokerage.models import Job, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
@@ -32,8 +32,10 @@ def addresses(scene: Scene) -> Iterator[str]:
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
     GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
+    proposal = Proposal.objects.create(who="user:bob", why="slow", source="page", lines=[], expires_at="2100-01-01T00:00Z")
     names = {"page-share": "Data", "page-user": "grace"}
     known: dict[str, Any] = {
+        "proposal_id": proposal.id,
         "task_id": scene.pending.id,
         "job_id": job.id,
         "dataset_id": dataset.id,
