@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -22,7 +23,7 @@ from brokerage.models import BulkAction, BulkTarget, Job, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
 from tests.pages.test_browser import sign_in
-from workqueues.models import Dataset, File
+from workqueues.models import Dataset, File, GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
 
@@ -35,7 +36,9 @@ def addresses(scene: Scene) -> Iterator[str]:
     """Each page once, with rows on it where the scene has some."""
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
-    known = {
+    GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
+    names = {"page-share": "Data", "page-user": "grace"}
+    known: dict[str, Any] = {
         "task_id": scene.pending.id,
         "job_id": job.id,
         "dataset_id": dataset.id,
@@ -44,11 +47,14 @@ def addresses(scene: Scene) -> Iterator[str]:
         "key": "jobbroker.NQUEUED_SAT_CAP",
         "proposal_id": Proposal.objects.latest("id").id,
         "action_id": BulkAction.objects.latest("id").id,
+        "operation_id": "tasks_create",
         "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
         named = {name: known[name] for name in pattern.pattern.converters if name in known}
+        if pattern.name in names:
+            named["name"] = names[pattern.name]
         is_page = pattern.name and not pattern.name.endswith(("-data", "-asks", "-waiting")) and pattern.name not in NOT_SHOWN
         if is_page:
             yield reverse(str(pattern.name), kwargs=named)
