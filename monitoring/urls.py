@@ -8,6 +8,7 @@ from django.urls import URLPattern, path, re_path
 
 from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
+from monitoring.views.bulk import bulk, bulk_new
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
@@ -72,6 +73,9 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("bulk/new/", bulk_new, name="page-bulk-new"),
+    path("bulk/<int:action_id>/", bulk, name="page-bulk"),
+    path("bulk/<int:action_id>.json", bulk, {"data": True}, name="page-bulk-data"),
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
