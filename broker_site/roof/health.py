@@ -15,6 +15,12 @@ from broker_site.roof.readiness import ages, problems
 from brokerage.models import ComputingQueue
 from brokerage.queries.idle_slots import idle_at_queues
 
+_JOBS = """
+SELECT l.what, sum(l.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE g.family = 'vo' GROUP BY 1 HAVING sum(l.n) > 0
+"""
+"""As the agent tally keeps them: a scrape reads no job."""
+
 
 @open_access
 def healthz(request: HttpRequest) -> HttpResponse:
@@ -45,10 +51,13 @@ class _Collector:
             "gridbroker_tasks", "Tasks that have not ended, by state", "SELECT status, count(*) FROM workqueues_task "
             "WHERE ended_at IS NULL GROUP BY 1",
         )  # fmt: skip
-        yield _counted(
-            "gridbroker_jobs", "Jobs that have not ended, by state", "SELECT status, count(*) FROM brokerage_job "
-            "WHERE ended_at IS NULL GROUP BY 1",
-        )  # fmt: skip
+        yield _counted("gridbroker_jobs", "Jobs that have not ended, by state, as they were last counted", _JOBS)
+        counted_at = GaugeMetricFamily("gridbroker_jobs_counted_timestamp_seconds", "When jobs were last counted")
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT extract(epoch FROM counted_at)::float8 FROM brokerage_tallymark")
+            for (at,) in cursor.fetchall():
+                counted_at.add_metric([], at)
+        yield counted_at
         quarantined = GaugeMetricFamily("gridbroker_tasks_quarantined", "Tasks on which an agent failed too often, left alone")
         with connection.cursor() as cursor:
             cursor.execute("SELECT count(*) FROM workqueues_task WHERE quarantined_at IS NOT NULL")
