@@ -37,10 +37,8 @@ def addresses(scene: Scene) -> Iterator[str]:
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
     GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
-    proposal = Proposal.objects.create(who="user:bob", why="slow", source="page", lines=[], expires_at="2100-01-01T00:00Z")
     names = {"page-share": "Data", "page-user": "grace"}
     known: dict[str, Any] = {
-        "proposal_id": proposal.id,
         "task_id": scene.pending.id,
         "job_id": job.id,
         "dataset_id": dataset.id,
