@@ -24,6 +24,7 @@ from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
 from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
+from monitoring.views.tokens import tokens
 from monitoring.views.transfers import link, transfer
 from monitoring.views.users import user, users
 from monitoring.views.visitor import appearance, login, logout
@@ -73,6 +74,7 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("me/tokens/", tokens, name="page-tokens"),
     path("bulk/new/", bulk_new, name="page-bulk-new"),
     path("bulk/<int:action_id>/", bulk, name="page-bulk"),
     path("bulk/<int:action_id>.json", bulk, {"data": True}, name="page-bulk-data"),

@@ -21,6 +21,7 @@ from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
 from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
+from brokerage.api.tokens import Tokens, make_form, revoke_form
 from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
 from brokerage.api.transfers import Transfers, WhyNotHere
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
@@ -61,6 +62,8 @@ urlpatterns = [
     path("queues/<str:name>/asks/", QueueAsksView.as_view({"get": "retrieve"}), name="queue-asks"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("tokens/", Tokens.as_view({"get": "list", "post": "create"}), name="token-list"),
+    path("tokens/<int:token_id>/", Tokens.as_view({"delete": "destroy"}), name="token-detail"),
     path("bulk/", BulkActions.as_view({"get": "list", "post": "create"}), name="bulk-list"),
     path("bulk/<int:action_id>/", BulkActions.as_view({"get": "retrieve"}), name="bulk-detail"),
     path("bulk/<int:action_id>/targets/", BulkActions.as_view({"get": "targets"}), name="bulk-targets"),
@@ -102,6 +105,8 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("me/tokens/make/", make_form, name="page-token-make"),
+    path("me/tokens/<int:token_id>/revoke/", revoke_form, name="page-token-revoke"),
     path("bulk/start/", start_form, name="page-bulk-start"),
     path("config/apply/", apply_form, name="page-config-apply"),
     path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),

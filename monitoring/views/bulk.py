@@ -51,6 +51,7 @@ def bulk_new(request: HttpRequest) -> HttpResponseBase:
         "n": n,
         "ids": ids,
         "filter": wanted,
+        "words": ", ".join(f"{name}={value}" for name, values in QueryDict(wanted).lists() for value in values),
         "sample": list(rows.order_by("-id")[:SAMPLE]) if rows is not None and not fault else [],
         "moment": clock.now(),
         "back": asked.urlencode(),

@@ -54,6 +54,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "job:rebroker": frozenset({"operator", "superuser"}),
     "bulk:make": frozenset({"submitter", "session", "operator", "production", "superuser"}),
     "bulk:read": _READERS,
+    "token:own": _READERS,
     "transfer:read": _READERS,
     "transfer:retry": frozenset({"operator", "superuser"}),
     "transfer:cancel": frozenset({"operator", "superuser"}),

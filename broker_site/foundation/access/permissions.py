@@ -33,6 +33,7 @@ job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
 job:kill        | user      | owner operator        | audited
 job:retry       | user      | owner operator        | audited
+token:own       | user      | {READERS}             | audited
 bulk:make       | user      | owner operator production | audited
 bulk:read       | user      | {READERS}             |
 transfer:read   | user      | {READERS}             |
