@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
@@ -100,8 +102,13 @@ SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxti
 """Columns of a queue that are shown as they are stored."""
 
 
-def queue_rows() -> list[QueueRow]:
-    """Every computing queue by name; four statements, whatever the size."""
+def visible_queues(scope: VoScope) -> QuerySet[ComputingQueue]:
+    """All computing queues, to filter further: the grid is the same for all VOs."""
+    return ComputingQueue.objects.using(alias())
+
+
+def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRow]:
+    """These computing queues by name; four statements, whatever the size."""
     jobs: dict[int, Counter[str]] = defaultdict(Counter)
     counts = rows(
         """
@@ -134,8 +141,14 @@ def queue_rows() -> list[QueueRow]:
             jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
             pilots=pilots.get(q.id, 0),
         )
-        for q in ComputingQueue.objects.using(alias()).order_by("name")
+        for q in queues.order_by("name")
     ]
+
+
+def all_queue_rows() -> list[QueueRow]:
+    """Every computing queue by name."""
+    everything = VoScope(everything=True)
+    return queue_rows(everything, visible_queues(everything))
 
 
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:

@@ -26,7 +26,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", wrong)
     found = job_errors(scope_of(request, READ), window)
     if format == "csv":
-        return csv_answer(JobErrorRow, iter(found.rows), "errors", ())
+        return csv_answer(JobErrorRow, iter(found.rows), "errors")
     if format == "json":
         return json_answer(
             found.rows, {"window": window, "others": found.others, "counted_at": found.counted_at, "as_of": clock.now()}
