@@ -12,6 +12,8 @@ PY := .venv/bin/python
 ENV := .venv/.stamp
 PYTEST_ARGS ?= -n 2
 # SITES_APART=1: `up` and `demo` with a storage server for each site and nothing shared but HTTP.
+# DEMO=1: `up` as an instance of its own, with tasks that show what there is to see.
+TOUR := $(if $(filter-out 0,$(DEMO)),--demo)
 APART := $(if $(filter-out 0,$(SITES_APART)),--sites-apart)
 
 help: ## this list
@@ -29,8 +31,8 @@ $(ENV): requirements.lock
 demo: $(ENV) ## run a real campaign through a private system and check its files
 	@$(PY) manage.py demo $(APART)
 
-up: $(ENV) ## the same system, kept running; Ctrl-C stops it, data is kept
-	@$(PY) manage.py up $(APART)
+up: $(ENV) ## the same system, kept running; Ctrl-C stops it, data is kept; DEMO=1: with tasks to look at
+	@$(PY) manage.py up $(APART) $(TOUR)
 
 client: ## the command `broker` as one file, build/broker, for any machine with Python 3.9 or newer
 	@$(PYTHON) -m broker_site.client.bundle build/broker

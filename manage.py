@@ -13,7 +13,7 @@ PURE = frozenset(
 )
 """Commands that need no server: they never start one."""
 
-OWN_INSTANCE = {"demo": "demo"}
+OWN_INSTANCE = {"demo": "demo", "up --demo": "tour"}
 """Commands with a private instance of their own, so that they run beside `up`."""
 
 PREPARES = frozenset({"up", "demo", "migrate"})
@@ -28,8 +28,9 @@ def main(argv: Sequence[str] = sys.argv) -> int:
     from broker_site.env import BadEnvironment, Env
 
     command = next((part for part in argv[1:] if not part.startswith("-")), "help")
-    if command in OWN_INSTANCE and not os.environ.get("GRIDBROKER_INSTANCE"):
-        os.environ["GRIDBROKER_INSTANCE"] = OWN_INSTANCE[command]
+    with_option = "up --demo" if command == "up" and "--demo" in argv else command
+    if with_option in OWN_INSTANCE and not os.environ.get("GRIDBROKER_INSTANCE"):
+        os.environ["GRIDBROKER_INSTANCE"] = OWN_INSTANCE[with_option]
     try:
         env = Env.read(os.environ)
     except BadEnvironment as error:
@@ -44,7 +45,7 @@ def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     """Run the command while the servers of this instance run; they stay if somebody else uses them."""
     from broker_site.roof.embedded import NoPlace, NotStarted, attached, quiet
 
-    runs_system = command in OWN_INSTANCE or command == "up"
+    runs_system = command in ("up", "demo")
     say = print if runs_system else quiet
     try:
         with attached(name, say=say, need_redis=runs_system, follow=runs_system) as instance:

@@ -84,6 +84,8 @@ class Env:
     """GRIDBROKER_DEBUG: Django's error pages; refused in production."""
     log_level: Annotated[LogLevel, Field(validation_alias="GRIDBROKER_LOG_LEVEL"), BeforeValidator(_log_level)] = "INFO"
     """GRIDBROKER_LOG_LEVEL."""
+    banner: Annotated[str, Field(validation_alias="GRIDBROKER_BANNER", max_length=200)] = ""
+    """GRIDBROKER_BANNER: a line on every page, as "test system"."""
     statement_timeout_ms: Annotated[
         int, Field(validation_alias="GRIDBROKER_STATEMENT_TIMEOUT_MS"), BeforeValidator(_milliseconds)
     ] = 0

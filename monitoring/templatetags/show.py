@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,6 +17,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.filter_words import quoted
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
+from monitoring.error_words import ERRORS
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
@@ -36,6 +38,12 @@ SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def ram_unit(unit: str) -> str:
     """The unit of a task's memory in words."""
     return RAM_UNITS.get(unit, unit)
+
+
+@register.filter
+def explained(code: str) -> bool:
+    """Whether the glossary has this error."""
+    return code in ERRORS
 
 
 @register.filter
@@ -192,6 +200,12 @@ def address(selection: Selection, **changes: Any) -> str:
 def appearance(context: Context) -> str:
     """What the visitor chose: light, dark or auto."""
     return appearance_of(context.get("request"))
+
+
+@register.simple_tag
+def banner() -> str:
+    """The line that this installation has on every page, if any."""
+    return settings.ENV.banner
 
 
 @register.simple_tag

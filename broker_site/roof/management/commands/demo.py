@@ -78,7 +78,7 @@ class Command(BaseCommand):
             self.stdout.write(f"{name}: {sentence}")
         work = ", ".join(f"{name} {n}" for name, n in verdict.queues.items())
         self.stdout.write(f"jobs finished at {work}; {verdict.retried} retries")
-        self.stdout.write(f"{seconds:.1f} s in all")
+        self.stdout.write(f"{seconds:.1f} s in all; `make up DEMO=1` shows such tasks on pages, and keeps running")
         self.stdout.write(
             f"demo: {verdict.tasks} tasks done, {verdict.jobs} jobs finished, {verdict.files} files, {verdict.lost} lost"
         )

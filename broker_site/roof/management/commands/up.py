@@ -6,13 +6,15 @@ import json
 import signal
 import threading
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from broker_site.roof import tour
+from broker_site.roof.demo import CampaignFailed, Client, set_pace
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
 from broker_site.roof.supervisor.local_site import GRID, People, load_grid, local_pilots, mark_storages, people
@@ -28,7 +30,9 @@ class Command(BaseCommand):
         number.add_argument("--pilots", type=int, metavar="N", help="pilots for each local queue (default: as the grid says)")
         number.add_argument("--no-pilots", action="store_true", help="start no pilot")
 
-        parser.add_argument(
+        kind = parser.add_mutually_exclusive_group()
+        kind.add_argument("--demo", action="store_true", help="an instance of its own, with tasks that show what there is to see")
+        kind.add_argument(
             "--sites-apart",
             action="store_true",
             help="the demo grid with a storage server for each site, and nothing shared but HTTP; an instance stays so",
@@ -48,16 +52,22 @@ class Command(BaseCommand):
             call_command("migrate", verbosity=0, interactive=False)
             accounts.append(people(system.folder))
             self._load_grid(system, apart=options["sites_apart"])
+            if options["demo"]:
+                set_pace()
             for name in mark_storages(system.folder):
                 self._say(f"storage {name} is not marked, so that its loss would not be seen: manage.py storage mark {name}")
             return list(local_pilots(system.folder, wanted, say=self._say))
 
+        shown = {"GRIDBROKER_BANNER": settings.ENV.banner or tour.BANNER} if options["demo"] else {}
+        place = settings.ENV.instance
         try:
-            with running(settings.ENV.instance, prepare=prepare, port=settings.ENV.port, say=self._say) as system:
+            with running(place, prepare=prepare, port=settings.ENV.port, environment=shown, say=self._say) as system:
+                sights = tour.submit_missing(Client(system.url, accounts[0].token)) if options["demo"] else {}
                 self._welcome(system, accounts[0])
+                self._tell_sights(system, sights)
                 end.wait()
                 self._say("stopping ...")
-        except (NotRunning, NoPlace, NotStarted) as error:
+        except (NotRunning, NoPlace, NotStarted, CampaignFailed) as error:
             raise CommandError(str(error)) from error
 
     def _load_grid(self, system: System, *, apart: bool) -> None:
@@ -83,6 +93,14 @@ class Command(BaseCommand):
         self._say(f"  user        {who.member}      password {who.member_password}     (submits, operates and audits in VO demo)")
         self._say(f"  token       {who.token}     (of {who.member}; Authorization: Bearer ...)")
         self._say("")
+
+    def _tell_sights(self, system: System, sights: Mapping[str, int]) -> None:
+        for name, id_ in sights.items():
+            if name in tour.SIGHTS:
+                self._say(f"  {system.url}/tasks/{id_}/  {name} {tour.SIGHTS[name]}")
+        if sights:
+            self._say(f"  {system.url}/throughput/, /errors/, /shares/ and /throttle/ show all of them together")
+            self._say("")
         self._say("Ctrl-C stops everything; data are kept.")
 
     def _say(self, line: str) -> None:
