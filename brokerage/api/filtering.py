@@ -21,7 +21,7 @@ from broker_site.foundation.rest.filtering import (
     is_named,
 )  # fmt: skip
 from broker_site.foundation.rest.keyset import LARGEST_ID
-from brokerage.models import ComputingQueue, Job, TaskWait, TransferWish
+from brokerage.models import ComputingQueue, ErrorFingerprint, Job, TaskWait, TransferWish
 from brokerage.queries.open_places import open_to
 from brokerage.rules.facts.job_kind import KIND_NAMES, JobKind
 from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
@@ -150,6 +150,28 @@ class TransferFilter(ListFilter):
     priority = NumberFilter(label="Priority", least=PRIORITIES[0], most=PRIORITIES[1])
     created_at = TimeFilter(label="Asked for", help_text="when it was asked for")
     status_since = TimeFilter(label="Status since", help_text="when it entered its status")
+
+
+def _told(column: str) -> Any:
+    """Counts of errors that say so."""
+
+    def condition(text: str, using: str) -> Q:
+        return Q(fingerprint__in=ErrorFingerprint.objects.using(using).filter(is_named(column, text)).values("id"))
+
+    return condition
+
+
+class ErrorFilter(ListFilter):
+    """Errors of jobs, by what they are and where they were."""
+
+    aliases = {"id": "error", "computing_queue": "queue", "error_code": "code", "name": "message"}
+
+    code = NameFilter(label="Code", condition=_told("code"), help_text=f"code of the error; {WILD}")
+    message = NameFilter(label="Message", condition=_told("message"), help_text="its message, where * stands for what differs")
+    component = NameFilter(label="Said by", condition=_told("component"), help_text="pilot or broker")
+    queue = NameFilter(label="Queue", help_text=f"computing queue where the job was; {WILD}")
+    vo = NameFilter(label="VO")
+    error = NumberFilter(label="Number", field_name="fingerprint", **SIGNED, help_text=ERROR)
 
 
 def _changed(column: str) -> Any:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import connections
+from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
-from brokerage.models import ErrorFingerprint
+from brokerage.models import ErrorFingerprint, TallyGroup
 from brokerage.rules.dispatch.retry_rules import COMPONENTS
+from brokerage.rules.facts.rollups import Family
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
@@ -27,6 +29,7 @@ MOST_QUEUES = 3
 _BY_QUEUE = """
 SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = 'error' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
+    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
     AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
 GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
 """
@@ -76,11 +79,16 @@ class JobErrors:
     others: int
 
 
-def job_errors(scope: VoScope, window: str) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope; five statements."""
+def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
+    """What errors are counted by, in the VOs of the scope, to filter further."""
+    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR)
+
+
+def job_errors(scope: VoScope, window: str, groups: list[int] | None = None) -> JobErrors:
+    """The errors with which most jobs ended in a window, in the VOs of the scope, `groups`: only of these; five statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error")
-    found = counted(asked, scope)
+    found = counted(asked, scope, groups)
     points: dict[int, list[int]] = {}
     others = 0
     for line in found.lines:
@@ -96,7 +104,15 @@ def job_errors(scope: VoScope, window: str) -> JobErrors:
     queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
     start, end = asked.span(clock.now())
     vos = None if scope.everything else sorted(scope.names)
-    values = {"errors": first, "vos": vos, "step": step_s, "whats": list(asked.what), "start": start, "end": end}
+    values = {
+        "errors": first,
+        "vos": vos,
+        "groups": groups,
+        "step": step_s,
+        "whats": list(asked.what),
+        "start": start,
+        "end": end,
+    }
     with connections[using].cursor() as cursor:
         cursor.execute(_BY_QUEUE, values)
         for error, queue, n in cursor.fetchall():

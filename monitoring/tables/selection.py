@@ -51,6 +51,7 @@ class Selection:
     unknown: Sequence[Problem] = ()
     faults: Mapping[str, Fault] = field(default_factory=dict)
     tidy: bool = True
+    also: tuple[str, ...] = ()
 
     @property
     def filtered(self) -> bool:
@@ -58,7 +59,7 @@ class Selection:
 
     def address(self, **changes: Any) -> str:
         """The query string with some parameters changed, None = left out; without those that are empty or unknown."""
-        pairs = [(k, v) for k in (*self.names, *PLACE) if k not in changes for v in self.parameters.getlist(k) if v]
+        pairs = [(k, v) for k in (*self.names, *self.also, *PLACE) if k not in changes for v in self.parameters.getlist(k) if v]
         pairs += [(k, v) for k, v in changes.items() if v is not None]
         return f"?{urlencode(pairs, safe=COMMAS)}" if pairs else ""
 
@@ -69,8 +70,15 @@ class Selection:
         return f"?{urlencode(pairs, safe=COMMAS)}" if pairs else ""
 
 
-def read(sent: QueryDict, filters: type[ListFilter] | None = None, *, table: str = "", paged: bool = True) -> Selection:
-    """Read the parameters of an address; `filters` says which the list has, `table` what it lists."""
+def read(
+    sent: QueryDict,
+    filters: type[ListFilter] | None = None,
+    *,
+    table: str = "",
+    paged: bool = True,
+    also: Sequence[str] = (),
+) -> Selection:
+    """Read the parameters of an address; `filters`: those of the list, `table`: what it lists, `also`: what it knows beside."""
     names = tuple(filters.base_filters) if filters else ()
     parameters = _renamed(sent, filters)
     faults: dict[str, Fault] = {}
@@ -87,10 +95,19 @@ def read(sent: QueryDict, filters: type[ListFilter] | None = None, *, table: str
             faults["limit"] = Fault("range", f"a whole number from 1 to {MOST:,}")
     if parameters.get("live", "on") not in ("on", "off"):
         faults["live"] = Fault("one_of", "on or off")
-    known = (*names, *PLACE) if paged else (*names, "live")
+    known = (*names, *also, *(PLACE if paged else ("live",)))
     # Tidy: nothing was renamed, joined or left blank; a form sends its empty fields too.
     tidy = sent == parameters and all(value for name in names for value in sent.getlist(name))
-    return Selection(parameters, names, cursor, size, not_known(parameters, known), faults, tidy)
+    return Selection(parameters, names, cursor, size, not_known(parameters, known), faults, tidy, tuple(also))
+
+
+def faults_of(selection: Selection, filters: ListFilter) -> dict[str, Fault]:
+    """What is wrong with place, size and filters."""
+    told = {
+        name: Fault(errors[0].code or "value", " ".join(m for error in errors for m in error.messages))
+        for name, errors in filters.form.errors.as_data().items()
+    }
+    return {**selection.faults, **told}
 
 
 def _renamed(sent: QueryDict, filters: type[ListFilter] | None) -> QueryDict:

@@ -18,7 +18,7 @@ from broker_site.foundation.rest.filtering import ListFilter
 from monitoring.tables.exports import MOST, csv_answer, json_answer
 from monitoring.tables.facets import Facet
 from monitoring.tables.form import form_of, wider
-from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, read
+from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, faults_of, read
 from monitoring.views.page import scope_of, show
 
 STEP = 1000
@@ -101,8 +101,7 @@ def answer(
     faults = dict(selection.faults)
     if listing.filters is not None:
         filters = listing.filters(selection.parameters, queryset=table, request=request)
-        for name, errors in filters.form.errors.as_data().items():
-            faults[name] = Fault(errors[0].code or "value", " ".join(m for error in errors for m in error.messages))
+        faults = faults_of(selection, filters)
     if form == "html":
         return _html(request, listing, selection, scope, filters, faults, more or {})
     errors = [Problem(name, fault.rule, fault.message) for name, fault in faults.items()]
