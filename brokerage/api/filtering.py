@@ -28,7 +28,7 @@ from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.rules.transfers.wishes import ACTIVITIES
 from brokerage.states import JOB, TRANSFER
-from workqueues.api.filtering import PRIORITIES, WILD, of_tasks
+from workqueues.api.filtering import PRIORITIES, WILD, DatasetFilter, FileFilter, TaskFilter, of_tasks
 from workqueues.models import TaskThrottle
 
 ERROR = "number of the error, as the list of errors has it"
@@ -233,3 +233,10 @@ def task_filters() -> dict[str, Any]:
         ),
         "error": NumberFilter(label="Error", condition=tasks_with_error, **SIGNED, help_text=f"{ERROR}: a job of it ended so"),
     }
+
+
+FILTERS: dict[str, type[ListFilter]] = {
+    "tasks": TaskFilter, "jobs": JobFilter, "datasets": DatasetFilter, "files": FileFilter, "queues": QueueFilter,
+    "transfers": TransferFilter, "changes": ChangeSetFilter, "errors": ErrorFilter,
+}  # fmt: skip
+"""List of the pages -> what it can be filtered by."""

@@ -15,6 +15,7 @@ from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.saved_views import SavedViews, delete_form, save_form
 from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
 from brokerage.api.task_changes import form_view, rest_view
@@ -70,6 +71,8 @@ urlpatterns = [
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
+    path("saved-views/", SavedViews.as_view({"get": "list", "post": "create"}), name="saved-view-list"),
+    path("saved-views/<int:view_id>/", SavedViews.as_view({"get": "retrieve", "delete": "destroy"}), name="saved-view-detail"),
     path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
@@ -93,6 +96,8 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("views/<int:view_id>/delete/", delete_form, name="page-view-delete"),
+    path("views/<str:list_name>/save/", save_form, name="page-view-save"),
     path("config/apply/", apply_form, name="page-config-apply"),
     path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]

@@ -16,6 +16,7 @@ from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.form import form_of
 from monitoring.tables.selection import Fault, faults_of, read
 from monitoring.views.page import page, scope_of, show
+from monitoring.views.saved import saved_views
 from monitoring.views.throughput import choice
 
 READ = "job:read"
@@ -52,6 +53,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         "selection": selection,
         "form": form_of(filters, selection, FIRST),
         "faults": faults,
+        **saved_views(request, "errors"),
     }
     knows = (*selection.names, *ErrorFilter.aliases, "window")
     return show(request, "errors.html", "errors", context, status=400 if faults else 200, knows=knows)

@@ -20,6 +20,7 @@ from monitoring.tables.facets import Facet
 from monitoring.tables.form import form_of, wider
 from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, faults_of, read
 from monitoring.views.page import scope_of, show
+from monitoring.views.saved import saved_views
 
 STEP = 1000
 """Rows that a CSV reads at once."""
@@ -148,6 +149,7 @@ def _html(
         "faults": faults,
         "wider": wider(filters, selection) if filters is not None and not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
+        **(saved_views(request, listing.name) if listing.filters is not None else {}),
         **listing.around(),
         **more,
     }

@@ -67,6 +67,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "agent:read": _READERS,
     "grid:read": _READERS,
     "schema:read": _READERS,
+    "view:read": _READERS,
+    "view:save": _READERS,
     "config:read": _READERS,
     "config:edit": frozenset({"superuser"}),
     "site:advertise": frozenset({"enrolment"}),
