@@ -25,6 +25,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("brokerage.api.urls")),
     path("api/v1/schema/", schema, name="schema"),
     path("api/v1/", include("workqueues.api.urls")),
+    path("api/v1/", include("monitoring.api.urls")),
     path("", include(page_urlpatterns)),
     path("", include(look_urlpatterns)),
     path("", include("monitoring.urls")),

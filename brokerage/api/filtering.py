@@ -192,6 +192,7 @@ class ChangeSetFilter(ListFilter):
     component = NameFilter(
         label="Component", condition=_changed("component"), help_text="sets that changed a key of this component"
     )
+    kind = NameFilter(label="Kind", condition=_changed("kind"), help_text="config, share or work_queue: sets with such a line")
     who = NameFilter(label="By", help_text="author")
     source = AnyOf(SOURCES, label="Way")
     age = AgeFilter(label="Age", field_name="at")

@@ -14,6 +14,7 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
+from brokerage.api.proposals import Proposals, approve_form, decline_form
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.saved_views import SavedViews, delete_form, save_form
 from brokerage.api.series import SeriesView
@@ -73,6 +74,10 @@ urlpatterns = [
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
     path("saved-views/", SavedViews.as_view({"get": "list", "post": "create"}), name="saved-view-list"),
     path("saved-views/<int:view_id>/", SavedViews.as_view({"get": "retrieve", "delete": "destroy"}), name="saved-view-detail"),
+    path("config/proposals/", Proposals.as_view({"get": "list", "post": "create"}), name="config-proposals"),
+    path("config/proposals/<int:proposal_id>/", Proposals.as_view({"get": "retrieve"}), name="config-proposal"),
+    path("config/proposals/<int:proposal_id>/approve/", Proposals.as_view({"post": "approve"}), name="config-proposal-approve"),
+    path("config/proposals/<int:proposal_id>/decline/", Proposals.as_view({"post": "decline"}), name="config-proposal-decline"),
     path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
@@ -99,5 +104,7 @@ page_urlpatterns = [
     path("views/<int:view_id>/delete/", delete_form, name="page-view-delete"),
     path("views/<str:list_name>/save/", save_form, name="page-view-save"),
     path("config/apply/", apply_form, name="page-config-apply"),
+    path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),
+    path("changes/proposals/<int:proposal_id>/decline/", decline_form, name="page-proposal-decline"),
     path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]

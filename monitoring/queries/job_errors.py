@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connections
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
@@ -18,7 +17,7 @@ from brokerage.rules.facts.rollups import Family
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
-from monitoring.queries.database import alias
+from monitoring.queries.database import alias, rows
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
 
@@ -84,10 +83,12 @@ def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
     return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR)
 
 
-def job_errors(scope: VoScope, window: str, groups: list[int] | None = None) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope, `groups`: only of these; five statements."""
+def job_errors(
+    scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, groups: Collection[int] | None = None
+) -> JobErrors:
+    """The errors with which most jobs ended in a window, in the VOs of the scope, at a queue, of these groups; four statements."""
     window_s, step_s = WINDOWS[window]
-    asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error")
+    asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
     found = counted(asked, scope, groups)
     points: dict[int, list[int]] = {}
     others = 0
@@ -97,30 +98,14 @@ def job_errors(scope: VoScope, window: str, groups: list[int] | None = None) -> 
         elif int(line.of):
             sums = points.setdefault(int(line.of), [0] * len(line.points))
             points[int(line.of)] = [a + b for a, b in zip(sums, line.points, strict=True)]
-    first = sorted(points, key=lambda error: (-sum(points[error]), error))[:MOST_ERRORS]
+    first = sorted(points, key=lambda error: (-sum(points[error]), error))[:most]
     others += sum(sum(points[error]) for error in points.keys() - {*first})
-    using = alias()
-    known = ErrorFingerprint.objects.using(using).in_bulk(first)
-    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    start, end = asked.span(clock.now())
-    vos = None if scope.everything else sorted(scope.names)
-    values = {
-        "errors": first,
-        "vos": vos,
-        "groups": groups,
-        "step": step_s,
-        "whats": list(asked.what),
-        "start": start,
-        "end": end,
-    }
-    with connections[using].cursor() as cursor:
-        cursor.execute(_BY_QUEUE, values)
-        for error, queue, n in cursor.fetchall():
-            queues[error].append((queue, n))
+    known = ErrorFingerprint.objects.using(alias()).in_bulk(first)
+    queues = {error: [(queue, sum(points[error]))] for error in first} if queue else _by_queue(asked, first, scope, groups)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
-    rows = [
+    table = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
             queues[error][:MOST_QUEUES], len(queues[error]), is_known.first_seen,
@@ -130,4 +115,18 @@ def job_errors(scope: VoScope, window: str, groups: list[int] | None = None) -> 
         )
         for error in first if (is_known := known.get(error)) is not None
     ]  # fmt: skip
-    return JobErrors(rows, found.counted_at, others)
+    return JobErrors(table, found.counted_at, others)
+
+
+def _by_queue(
+    asked: Asked, errors: Sequence[int], scope: VoScope, groups: Collection[int] | None
+) -> Mapping[int, list[tuple[str, int]]]:
+    """Error -> queues where jobs ended with it, with how many, those with most first."""
+    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    start, end = asked.span(clock.now())
+    vos = None if scope.everything else sorted(scope.names)
+    of = {"errors": list(errors), "vos": vos, "groups": None if groups is None else list(groups)}
+    values = {**of, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
+    for error, queue, n in rows(_BY_QUEUE, values) if errors else ():
+        queues[error].append((queue, n))
+    return queues

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from itertools import islice
@@ -41,10 +41,12 @@ def json_answer(rows: Iterable[Any], more: Mapping[str, Any]) -> HttpResponse:
     return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
-def csv_answer(kind: type[Any], rows: Iterable[Any], name: str) -> StreamingHttpResponse:
+def csv_answer(kind: type[Any], rows: Iterable[Any], name: str, warnings: Sequence[str] = ()) -> StreamingHttpResponse:
     """All rows, sent while they are read; `kind` is the dataclass of the rows."""
     answer = StreamingHttpResponse(_lines(kind, rows), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    if warnings:
+        answer["X-Warning"] = " ".join(warnings).encode("ascii", "replace").decode()
     return answer
 
 

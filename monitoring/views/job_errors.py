@@ -37,7 +37,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
     if format != "html" and (wrong := [*_problems(faults, told), *selection.unknown]):
         return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
     groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered and not faults else None
-    found = JobErrors([], None, 0) if faults else job_errors(scope, window, groups)
+    found = JobErrors([], None, 0) if faults else job_errors(scope, window, groups=groups)
     if format == "csv":
         return csv_answer(JobErrorRow, iter(found.rows), "errors")
     if format == "json":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from broker_site.foundation.gdpconfig.proposals import open_proposals
 from brokerage.api.filtering import ChangeSetFilter, JobFilter, QueueFilter, TransferFilter
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
@@ -62,9 +63,9 @@ LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alia
 """The fullest first."""
 CHANGES = LongList(
     "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
-    first=("name", "component", "who", "source"),
+    first=("name", "component", "who", "source"), around=lambda: {"proposals": open_proposals(alias())},
 )  # fmt: skip
-"""Newest first."""
+"""Newest first, below the proposals that wait for somebody."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 

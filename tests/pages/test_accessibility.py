@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -17,7 +18,7 @@ from brokerage.models import Job, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
 from tests.pages.test_browser import sign_in
-from workqueues.models import Dataset, File
+from workqueues.models import Dataset, File, GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
 
@@ -30,7 +31,9 @@ def addresses(scene: Scene) -> Iterator[str]:
     """Each page once, with rows on it where the scene has some."""
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
-    known = {
+    GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
+    names = {"page-share": "Data", "page-user": "grace"}
+    known: dict[str, Any] = {
         "task_id": scene.pending.id,
         "job_id": job.id,
         "dataset_id": dataset.id,
@@ -43,6 +46,8 @@ def addresses(scene: Scene) -> Iterator[str]:
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
         named = {name: known[name] for name in pattern.pattern.converters if name in known}
+        if pattern.name in names:
+            named["name"] = names[pattern.name]
         is_page = pattern.name and not pattern.name.endswith(("-data", "-asks", "-waiting")) and pattern.name not in NOT_SHOWN
         if is_page:
             yield reverse(str(pattern.name), kwargs=named)

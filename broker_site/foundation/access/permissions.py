@@ -49,6 +49,8 @@ view:save       | user      | {READERS}             | audited
 schema:read     | user      | {READERS}             |
 config:read     | user      | {READERS}             |
 config:edit     | user      |                       | audited
+share:edit      | user      | share-editor          | audited
+change:draft    | user      | share-editor          | audited
 site:advertise  | enrolment |                       |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |

@@ -45,7 +45,7 @@ OPERATES = {
         (ENROLMENT, {"pilot:register", "site:advertise"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
-        (SUPERUSER, READS | OPERATES | {"config:edit"}),
+        (SUPERUSER, READS | OPERATES | {"config:edit", "share:edit", "change:draft"}),
         (
             user(atlas="submitter"),
             READS
@@ -54,7 +54,7 @@ OPERATES = {
         ),
         (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),
-        (user(atlas="share-editor"), READS | {"share:look"}),
+        (user(atlas="share-editor"), READS | {"share:look", "share:edit", "change:draft"}),
     ],
 )
 def test_each_kind_and_role_has_these_and_no_others(principal: Principal, permissions: set[str]) -> None:
