@@ -86,7 +86,7 @@ def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
 def job_errors(
     scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, groups: Collection[int] | None = None
 ) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope, at a queue, of these groups; four statements."""
+    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of these groups; four statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
     found = counted(asked, scope, groups)
