@@ -49,10 +49,10 @@ def throttle_ribbon(spells: Iterable[Spell]) -> SafeString:
     return _drawing(rects, f"last {RIBBON_H} h: PASS {hours['PASS']:.1f} h, SKIP {hours['SKIP']:.1f} h")
 
 
-def state_ribbon(moves: Sequence[Move], final: bool) -> SafeString:
+def state_ribbon(moves: Sequence[Move], final: bool) -> SafeString | str:
     """The states of a task from its beginning (left) to now, or to its end; `moves` newest first."""
     if not moves:
-        return SafeString("")
+        return ""
     begin, end = moves[-1].at, moves[0].at if final else clock.now()
     whole = max((end - begin).total_seconds(), 1e-6)
     rects: list[tuple[str, float, float]] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
+from brokerage.api.bulk import BulkActions, start_form
 from brokerage.api.configuration import Configuration, ConfigurationChanges
 from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
@@ -61,6 +62,9 @@ urlpatterns = [
     path("queues/<str:name>/asks/", QueueAsksView.as_view({"get": "retrieve"}), name="queue-asks"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("bulk/", BulkActions.as_view({"get": "list", "post": "create"}), name="bulk-list"),
+    path("bulk/<int:action_id>/", BulkActions.as_view({"get": "retrieve"}), name="bulk-detail"),
+    path("bulk/<int:action_id>/targets/", BulkActions.as_view({"get": "targets"}), name="bulk-targets"),
     path("transfers/", Transfers.as_view({"get": "list"}), name="transfer-list"),
     path("transfers/why/", WhyNotHere.as_view(), name="transfer-why"),
     path("transfers/<int:transfer_id>/", Transfers.as_view({"get": "retrieve"}), name="transfer-detail"),
@@ -103,6 +107,7 @@ page_urlpatterns = [
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
     path("views/<int:view_id>/delete/", delete_form, name="page-view-delete"),
     path("views/<str:list_name>/save/", save_form, name="page-view-save"),
+    path("bulk/start/", start_form, name="page-bulk-start"),
     path("config/apply/", apply_form, name="page-config-apply"),
     path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),
     path("changes/proposals/<int:proposal_id>/decline/", decline_form, name="page-proposal-decline"),

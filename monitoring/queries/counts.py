@@ -1,4 +1,6 @@
-"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded."""
+"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded; jobs are not
+grouped, the agent tally has counted them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation.access.permissions import VoScope
+from brokerage.rules.facts.rollups import FIVE_MINUTES_S
 from brokerage.states import JOB
 from monitoring.queries.database import rows, seen_by
 from workqueues.states import TASK
@@ -21,8 +24,8 @@ RECENT = 50_000
 class StateCounts:
     """State -> number.
 
-    `live`: not ended, all of them unless `capped`. `ended`: among the newest RECENT, which are all unless `partial`. `last_hour`:
-    those of `ended` that ended within the last hour.
+    `live`: not ended, all of them unless `capped`. `ended`: among the newest RECENT, which are all unless `partial`, or those
+    `of_a_day`. `last_hour`: those of `ended` that ended within the last hour. `counted_at`: None: just now.
     """
 
     live: Mapping[str, int]
@@ -30,6 +33,8 @@ class StateCounts:
     last_hour: Mapping[str, int]
     capped: bool
     partial: bool
+    of_a_day: bool = False
+    counted_at: datetime | None = None
 
     @property
     def empty(self) -> bool:
@@ -50,41 +55,46 @@ WHERE t.id > (SELECT id FROM newest) - %(recent)s AND t.ended_at IS NOT NULL AND
 GROUP BY t.status
 """
 
-_JOBS_LIVE = """
-SELECT status, count(*) FROM (
-    SELECT j.status FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
-    WHERE j.ended_at IS NULL AND (%(everything)s OR t.vo = ANY(%(vos)s)) LIMIT %(most)s
-) AS bounded GROUP BY status
-"""
-
-_JOBS_ENDED = """
-WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM brokerage_job)
-SELECT j.status, count(*), count(*) FILTER (WHERE j.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
-FROM brokerage_job j JOIN workqueues_task t ON t.id = j.task_id
-WHERE j.id > (SELECT id FROM newest) - %(recent)s AND j.ended_at IS NOT NULL AND (%(everything)s OR t.vo = ANY(%(vos)s))
-GROUP BY j.status
+_JOBS = f"""
+WITH g AS MATERIALIZED (
+    SELECT id FROM brokerage_tallygroup WHERE family = 'vo' AND (%(everything)s OR vo = ANY(%(vos)s))
+)
+SELECT l.what, true, sum(l.n)::bigint, 0, NULL::timestamptz
+FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id GROUP BY 1 HAVING sum(l.n) > 0
+UNION ALL
+SELECT b.what, false, sum(b.n)::bigint, coalesce(sum(b.n) FILTER (WHERE b.at > now() - interval '1 hour'), 0)::bigint, NULL
+FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE b.step_s = {FIVE_MINUTES_S} AND b.what = ANY (%(final)s) AND b.at > now() - interval '1 day' GROUP BY 1
+UNION ALL SELECT '', false, 0, 0, counted_at FROM brokerage_tallymark
 """
 
 
 def task_counts(scope: VoScope) -> StateCounts:
     """Tasks by state; two statements."""
-    return _counts(_TASKS_LIVE, _TASKS_ENDED, scope, TASK.states)
-
-
-def job_counts(scope: VoScope) -> StateCounts:
-    """Jobs by state; two statements."""
-    return _counts(_JOBS_LIVE, _JOBS_ENDED, scope, JOB.states)
-
-
-def _counts(live_sql: str, ended_sql: str, scope: VoScope, order: tuple[str, ...]) -> StateCounts:
-    live = dict(rows(live_sql, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1}))
-    ended = rows(ended_sql, {**seen_by(scope), "recent": RECENT})
+    live = dict(rows(_TASKS_LIVE, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1}))
+    ended = rows(_TASKS_ENDED, {**seen_by(scope), "recent": RECENT})
     return StateCounts(
-        live={state: live[state] for state in order if state in live},
-        ended={name: n for name in order for state, n, _, _ in ended if state == name},
+        live={state: live[state] for state in TASK.states if state in live},
+        ended={name: n for name in TASK.states for state, n, _, _ in ended if state == name},
         last_hour={state: n for state, _, n, _ in ended},
         capped=sum(live.values()) > MOST_LIVE,
         partial=any(newest > RECENT for *_, newest in ended),
+    )
+
+
+def job_counts(scope: VoScope) -> StateCounts:
+    """Jobs by state as they were last counted, and those that ended in the last day; one statement, whatever their number."""
+    found = rows(_JOBS, {**seen_by(scope), "final": sorted(JOB.final)})
+    live = {state: n for state, is_live, n, _, _ in found if is_live}
+    ended = {state: (n, hour) for state, is_live, n, hour, _ in found if state and not is_live and n}
+    return StateCounts(
+        live={state: live[state] for state in JOB.states if state in live},
+        ended={state: ended[state][0] for state in JOB.states if state in ended},
+        last_hour={state: hour for state, (_, hour) in ended.items()},
+        capped=False,
+        partial=False,
+        of_a_day=True,
+        counted_at=next((at for *_, at in found if at), None),
     )
 
 

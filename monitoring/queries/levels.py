@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 
-from monitoring.queries.database import rows
+from brokerage.models import TallyMark
+from monitoring.queries.database import alias, rows
 
 _AT_QUEUES = """
 SELECT g.queue, l.what, sum(l.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
@@ -19,3 +21,8 @@ def levels_at_queues(queue: str | None = None) -> Mapping[str, Mapping[str, int]
     for name, state, n in rows(_AT_QUEUES, {"queue": queue}):
         found[name][state] = n
     return found
+
+
+def counted_at() -> datetime | None:
+    """Up to when jobs are counted; None: nothing is yet. One statement."""
+    return TallyMark.objects.using(alias()).values_list("counted_at", flat=True).first()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,8 +20,8 @@ from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
 from brokerage.states import JOB
-from monitoring.queries.counts import MOST_LIVE
 from monitoring.queries.database import alias, rows
+from monitoring.queries.levels import levels_at_queues
 from monitoring.queries.tasks import visible_tasks
 
 
@@ -108,18 +108,8 @@ def visible_queues(scope: VoScope) -> QuerySet[ComputingQueue]:
 
 
 def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRow]:
-    """These computing queues by name; four statements, whatever the size."""
-    jobs: dict[int, Counter[str]] = defaultdict(Counter)
-    counts = rows(
-        """
-        SELECT computing_queue_id, status, count(*)
-        FROM (SELECT computing_queue_id, status FROM brokerage_job
-            WHERE ended_at IS NULL AND computing_queue_id IS NOT NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
-        """,
-        {"most": MOST_LIVE},
-    )
-    for queue, status, n in counts:
-        jobs[queue][status] = n
+    """These computing queues by name, with their jobs as the agent tally counted them; four statements, whatever the size."""
+    jobs = {name: Counter(states) for name, states in levels_at_queues().items()}
     pilots = dict(
         rows(
             """
@@ -130,19 +120,20 @@ def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRo
         )
     )
     open_jobs = open_jobs_of_queues(using=alias())
-    return [
-        QueueRow(
-            **{name: getattr(q, name) for name in SAME},
-            site=q.site_id,
-            jobs_waiting=sum(jobs[q.id][state] for state in JOB.waiting),
-            jobs_open=open_jobs.get(q.id, 0),
-            jobs_starting=sum(jobs[q.id][state] for state in JOB.starting),
-            jobs_running=jobs[q.id]["running"],
-            jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
-            pilots=pilots.get(q.id, 0),
-        )
-        for q in queues.order_by("name")
-    ]
+    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), pilots.get(q.id, 0)) for q in queues.order_by("name")]
+
+
+def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int) -> QueueRow:
+    return QueueRow(
+        **{name: getattr(queue, name) for name in SAME},
+        site=queue.site_id,
+        jobs_waiting=sum(jobs[state] for state in JOB.waiting),
+        jobs_open=jobs_open,
+        jobs_starting=sum(jobs[state] for state in JOB.starting),
+        jobs_running=jobs["running"],
+        jobs_ending=sum(jobs[state] for state in JOB.delivering),
+        pilots=pilots,
+    )
 
 
 def all_queue_rows() -> list[QueueRow]:
@@ -190,14 +181,9 @@ def queue_details(queue: ComputingQueue) -> QueueDetails:
         """,
         {"queue": queue.id, "minutes": PILOT_SEEN_MIN},
     )
+    jobs = levels_at_queues(queue.name).get(queue.name, {})
     return QueueDetails(
-        jobs=dict(
-            rows(
-                "SELECT status, count(*) FROM brokerage_job WHERE computing_queue_id = %(queue)s AND ended_at IS NULL "
-                "GROUP BY status ORDER BY status",
-                {"queue": queue.id},
-            )
-        ),
+        jobs={state: jobs[state] for state in JOB.states if state in jobs},
         open_jobs=open_jobs_of_queues(queue.id, alias()).get(queue.id, 0),
         storages=list(queue.storages.using(alias()).select_related("storage").order_by("storage_id", "access")),
         pilots=pilots,

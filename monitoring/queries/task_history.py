@@ -16,6 +16,7 @@ from monitoring.histograms import Histogram
 from monitoring.plots import Curve, Plot
 from monitoring.queries.changes import Move, task_moves
 from monitoring.queries.database import rows
+from monitoring.queries.series import FLOW_COLOURS
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Task
 from workqueues.rules.task.estimate import Estimate, Pace, estimate, why_none
@@ -171,8 +172,7 @@ class TaskHistory:
         def so_far(name: str, colour: str) -> Curve:
             return Curve(name, colour, list(accumulate(getattr(step, name) for step in self.steps)))
 
-        ends = (("finished", "done"), ("failed", "failed"), ("otherwise", "held"))
-        curves = [so_far(name, colour) for name, colour in ends]
+        curves = [so_far(name, FLOW_COLOURS.get(name, "held")) for name in (*JOB.reported, "otherwise")]
         inputs = [name for name in ("files", "events") if any(getattr(step, name) for step in self.steps)]
         return [
             Plot("Jobs that ended so far", times, self.step_s, curves, levels=True),
@@ -186,10 +186,7 @@ class TaskHistory:
     def rate(self) -> Plot:
         """What happened in the steps that are over: one that is not would look like a fall."""
         steps = self.steps[:-1] if self.ongoing else self.steps
-        curves = [
-            Curve(name, colour, [getattr(step, name) for step in steps])
-            for name, colour in (("finished", "done"), ("failed", "failed"))
-        ]
+        curves = [Curve(name, FLOW_COLOURS[name], [getattr(step, name) for step in steps]) for name in JOB.reported]
         return Plot("Jobs that ended", [step.at for step in steps], self.step_s, curves)
 
 

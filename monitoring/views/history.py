@@ -48,41 +48,41 @@ def data(
 
 
 @page(READ)
-def queue_plots(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
+def queue_plots(request: HttpRequest, name: str, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """Jobs by state, what they did, with which errors they ended, idle slots, and limits beside what is used."""
     row = find_queue(name)
     if row is None:
         raise Http404(f"There is no queue {name[:60]}.")
     window, faults, refusal = window_of(request)
-    if refusal and form != "html":
+    if refusal and format != "html":
         return refusal
     scope = scope_of(request, READ)
-    if form != "html":
+    if format != "html":
         jobs = history(scope, window, {"queue": row.name})
         more = {"queue": row.name, "window": window, "step_s": jobs.step_s, "counted_at": jobs.counted_at}
-        return data(request, form, f"queue-{row.name}", Step, jobs.steps, more)
+        return data(request, format, f"queue-{row.name}", Step, jobs.steps, more)
     found = queue_history(row, scope, window)
     context = {"queue": row, "found": found, "window": window, "windows": list(WINDOWS), "faults": faults}
     return show(request, "queue_plots.html", "queues", context, knows=KNOWN)
 
 
 @page(READ)
-def share(request: HttpRequest, name: str, form: str = "html") -> HttpResponseBase:
+def share(request: HttpRequest, name: str, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """What a share used beside its target, what its jobs did, and who uses it."""
     scope = scope_of(request, READ)
     row = find_share(name, scope)
     if row is None:
         raise Http404(f"There is no share {name[:60]}, or it belongs to a VO that you cannot look into.")
     window, faults, refusal = window_of(request)
-    if refusal and form != "html":
+    if refusal and format != "html":
         return refusal
     found = share_history(row, scope, window)
-    if form == "csv":
-        return data(request, form, f"share-{row.name}", ShareStep, found.steps, {})
+    if format == "csv":
+        return data(request, format, f"share-{row.name}", ShareStep, found.steps, {})
     users = users_of(row, scope)
-    if form == "json":
+    if format == "json":
         more = {"share": row.name, "vo": row.vo, "percent": row.percent, "window": window, "step_s": found.history.step_s}
         told = {"counted_at": found.counted_at, "users": [asdict(user) for user in users.rows]}
-        return data(request, form, row.name, ShareStep, found.steps, {**more, **told})
+        return data(request, format, row.name, ShareStep, found.steps, {**more, **told})
     context = {"share": row, "found": found, "users": users, "window": window, "windows": list(WINDOWS), "faults": faults}
     return show(request, "share.html", "shares", context, knows=KNOWN)

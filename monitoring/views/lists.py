@@ -16,6 +16,7 @@ from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datase
 from monitoring.queries.facets import job_facets, queue_facets, task_facets
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
+from monitoring.queries.levels import counted_at
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows, visible_queues
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
@@ -47,9 +48,10 @@ FILES = LongList(
 """Newest first."""
 QUEUES = ShortList(
     "queues", QueueRow, "queues.html", queue_rows, "grid:read", QueueFilter, visible_queues,
-    first=("status", "name", "site", "type"), facets=queue_facets, around=lambda: {"feeds": feed_lines()},
+    first=("status", "name", "site", "type"), facets=queue_facets,
+    around=lambda: {"feeds": feed_lines(), "counted_at": counted_at()},
 )  # fmt: skip
-"""By name; and how old the grid is."""
+"""By name; and how old the grid is, and the numbers of jobs."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")

@@ -15,14 +15,14 @@ from workqueues.states import TASK
 
 
 @page("task:read")
-def task_plots(request: HttpRequest, task_id: int, form: str = "html") -> HttpResponseBase:
+def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """How far the task came and when, when it may be done, its jobs by queue, run time and memory, and what happened."""
     task = visible_task(task_id, scope_of(request))
     found = task_history(task)
     strange = unknown(request.GET, ())
-    if form == "csv":
+    if format == "csv":
         return csv_answer(TaskStep, found.steps, f"task-{task_id}", strange)
-    if form == "json":
+    if format == "json":
         more = {
             "task": task_id,
             "status": task.status,

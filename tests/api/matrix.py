@@ -52,6 +52,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:transcend": frozenset({"production", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
     "job:rebroker": frozenset({"operator", "superuser"}),
+    "bulk:make": frozenset({"submitter", "session", "operator", "production", "superuser"}),
+    "bulk:read": _READERS,
     "transfer:read": _READERS,
     "transfer:retry": frozenset({"operator", "superuser"}),
     "transfer:cancel": frozenset({"operator", "superuser"}),

@@ -16,6 +16,7 @@ from broker_site.foundation.access.rest import principal
 from broker_site.foundation.gdpconfig.changesets import Place, Standing, columns_of
 from broker_site.foundation.gdpconfig.models import Revision
 from broker_site.foundation.gdpconfig.row_lines import RowLines
+from broker_site.foundation.rest.openapi import refusals
 from workqueues.ledger.share_lines import ShareLines
 from workqueues.ledger.work_queue_lines import WorkQueueLines
 
@@ -84,7 +85,7 @@ class Shares(APIView):
         operation_id="share_list",
         summary="List shares",
         description="The share trees of your VOs. They are changed by change sets with lines of the kind `share`.",
-        responses={200: SharesShown},
+        responses={200: SharesShown, **refusals()},
     )
     def get(self, request: Request) -> Response:
         """All of them: they are few."""
@@ -99,7 +100,7 @@ class WorkQueueRows(APIView):
         operation_id="work_queue_list",
         summary="List work queues",
         description="The work queues of your VOs and of all. Change sets with lines of the kind `work_queue` change them.",
-        responses={200: WorkQueuesShown},
+        responses={200: WorkQueuesShown, **refusals()},
     )
     def get(self, request: Request) -> Response:
         """All of them: they are few."""

@@ -33,6 +33,8 @@ job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
 job:kill        | user      | owner operator        | audited
 job:retry       | user      | owner operator        | audited
+bulk:make       | user      | owner operator production | audited
+bulk:read       | user      | {READERS}             |
 transfer:read   | user      | {READERS}             |
 transfer:retry  | user      | operator              | audited
 transfer:cancel | user      | operator              | audited

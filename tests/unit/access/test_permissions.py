@@ -35,7 +35,7 @@ OPERATES = {
     "task:transcend",
     *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close", "dataset:recover"),
     *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
-    *("job:kill", "job:retry", "task:input"),
+    *("job:kill", "job:retry", "task:input", "bulk:make"),
 }
 
 
@@ -49,7 +49,7 @@ OPERATES = {
         (
             user(atlas="submitter"),
             READS
-            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}
+            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look", "bulk:make"}
             | {"task:reassign", "task:tries", "task:input", "job:kill", "job:retry", "dataset:close", "dataset:recover"},
         ),
         (user(atlas="operator"), READS | OPERATES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -127,14 +128,14 @@ class SteeredAdmin(AuditedAdmin):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """The form, with the ways to the removal and to the history."""
-        remove = reverse(f"admin:{self._name}_remove", args=[object_id])
-        may = self._may_remove(request)
-        return super().change_view(request, object_id, form_url, {**(extra_context or {}), "remove_at": remove if may else ""})
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """To the changes of the row."""
-        place = self.place_of(get_object_or_404(self.model, pk=object_id))
-        return redirect(f"{reverse('admin:gdpconfig_change_changelist')}?component={place.component}&q={place.name}")
+        row = self.get_object(request, object_id)
+        context = dict(extra_context or {})
+        if row is not None:
+            place = self.place_of(row)
+            query = urlencode({"component": place.component, "name": place.name})
+            context["changes_at"] = f"{reverse('admin:gdpconfig_change_changelist')}?{query}"
+            context["remove_at"] = reverse(f"admin:{self._name}_remove", args=[object_id]) if self._may_remove(request) else ""
+        return super().change_view(request, object_id, form_url, context)
 
     def remove_view(self, request: HttpRequest, pk: str) -> HttpResponse:
         """Remove a row, with a reason."""

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0035_tally_snapshot'),
+        ('brokerage', '0036_bulk_actions'),
     ]
 
     operations = [
