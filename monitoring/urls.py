@@ -6,6 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views import compare
 from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.bulk import bulk, bulk_new
@@ -91,6 +92,10 @@ urlpatterns = [
     path("api/", api, name="page-api"),
     path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
     path("glossary/", glossary, name="page-glossary"),
+    path("compare/tasks/", compare.tasks, name="page-compare-tasks"),
+    path("compare/tasks.json", compare.tasks, {"data": True}, name="page-compare-tasks-data"),
+    path("compare/queues/", compare.queues, name="page-compare-queues"),
+    path("compare/queues.json", compare.queues, {"data": True}, name="page-compare-queues-data"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

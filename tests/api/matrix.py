@@ -70,6 +70,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "agent:read": _READERS,
     "grid:read": _READERS,
     "schema:read": _READERS,
+    "view:read": _READERS,
+    "view:save": _READERS,
     "config:read": _READERS,
     "config:edit": frozenset({"superuser"}),
     "share:edit": frozenset({"share-editor", "superuser"}),

@@ -16,6 +16,7 @@ from django.utils import timezone
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
+from broker_site.foundation.rest import keyset
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import (
     heartbeats,
@@ -73,7 +74,6 @@ from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
 from monitoring.queries.users import user_errors
-from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
@@ -311,7 +311,7 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
 
 def page_of(table: Any, rows: Any, scope: VoScope, below: int | None = None) -> Callable[[], Any]:
     """One page of a list of the pages, `below` an id or the first."""
-    place = None if below is None else keyset.Cursor("older", below)
+    place = None if below is None else keyset.Cursor("older", below, "")
     return lambda: keyset.page(table(scope), rows, 100, place, narrow=True)
 
 

@@ -47,6 +47,8 @@ dataset:recover | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |
+view:read       | user      | {READERS}             |
+view:save       | user      | {READERS}             | audited
 schema:read     | user      | {READERS}             |
 config:read     | user      | {READERS}             |
 config:edit     | user      |                       | audited
