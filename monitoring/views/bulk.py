@@ -65,11 +65,11 @@ def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpRespon
     """How far an act is; skipped targets first, each with its reason. Of one's own, or of anybody for superusers."""
     caller = authenticate(request)
     mine = Q() if caller.superuser else Q(user=caller.user)
-    actions = BulkAction.objects.using(alias()).select_related("user").filter(mine)
+    actions = BulkAction.objects.select_related("user").filter(mine)  # with who: the connection of the pages sees no users
     action = actions.filter(pk=action_id).first() if action_id <= LARGEST_ID else None
     if action is None:
         raise Http404(f"There is no act {action_id} of yours.")
-    targets = BulkTarget.objects.using(alias()).filter(action=action)
+    targets = BulkTarget.objects.using(alias()).filter(action_id=action.id)
     counted = dict(targets.values_list("outcome").annotate(n=Count("id")).order_by())
     shown = [row for outcome in ("skipped", "done") for row in targets.filter(outcome=outcome).order_by("-id")[:MOST_SHOWN]]
     told = {"n": action.n, "done": counted.get("done", 0), "skipped": counted.get("skipped", 0), "left": counted.get("", 0)}

@@ -21,15 +21,22 @@ from pytest_django import Settings
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.database_rights import check_monitoring_rights
 from broker_site.foundation.access.models import Credential
-from broker_site.foundation.access.principal import SYSTEM
+from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.access.seals import seal
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.sql.roles import APPLICATION, MONITORING
 from broker_site.roof.embedded import Services
+from brokerage.ledger.bulk import Wish, start
 from brokerage.models import Job
 from tests.pages.scene import make_scene, visitor
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
+
+OTHER_PAGES = (
+    *("me", "me/tokens", "datasets", "files", "shares", "users", "errors", "throughput", "throttle", "transfers", "links"),
+    *("changes", "config", "glossary", "api", "search", "compare/tasks", "compare/queues"),
+)
 
 Roles = dict[str, psycopg2.extensions.connection]
 
@@ -143,13 +150,16 @@ def test_of_all_tables_monitoring_sees_those_of_tasks_jobs_grid_configuration_an
 def test_every_page_is_read_as_monitoring(as_monitoring: None) -> None:
     scene = make_scene()
     audit("alert.test", SYSTEM, "thing")
-    client = Client()
-    client.force_login(visitor())
+    client, ada = Client(), visitor()
+    client.force_login(ada)
     jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
     pages = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{scene.running.id}/brokerage/?queue=GAMMA"]
     pages += [f"/{name}.{form}" for name in ("tasks", "jobs", "queues", "agents") for form in ("json", "csv")]
+    pages += [f"/{name}/" for name in OTHER_PAGES]
     pages += [f"/queues/{name}/" for name in scene.queues] + [f"/jobs/{each}/" for each in jobs]
-    pages += [f"/tasks/{each.id}/{end}" for each in Task.objects.all() for end in ("", "brokerage/")]
+    pages += [f"/tasks/{each.id}/{end}" for each in Task.objects.all() for end in ("", "brokerage/", "plots/")]
+    mine = Wish("tasks", "pause", [scene.done.id], clock.now(), {"vo": "demo"})
+    pages.append(f"/bulk/{start(Principal('user', 'ada', user=ada), mine).id}/")
     for address in pages:
         answer = client.get(address)
         assert (answer.status_code, bool(answer.getvalue())) == (200, True), address
