@@ -6,10 +6,12 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.glossary import glossary
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
@@ -63,6 +65,9 @@ urlpatterns = [
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     path("throughput/", throughput, name="page-throughput"),
+    path("api/", api, name="page-api"),
+    path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
+    path("glossary/", glossary, name="page-glossary"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

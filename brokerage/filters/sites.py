@@ -80,7 +80,7 @@ def processing_type(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, N
 def banned_site(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """Pilots at sites in `bannedSites` get no job of the task, so none goes there, also where the task names its queue.
 
-    Practice alone has it. Source: facts on matching a3.
+    Source: practice alone; facts on matching a3.
     """
     banned = np.array(sorted(ask.banned_sites), dtype=np.str_)
     return ~np.isin(queues.site, banned) if ask.banned_sites else True, {"site": queues.site}
@@ -90,8 +90,8 @@ def banned_site(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool
 def no_station(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool], Numbers]:
     """Only sites that offer one of `stations` get jobs of the task: elsewhere no pilot would take them.
 
-    A site may advertise one any time; until then input that is at other sites must not keep the task from those. Practice alone
-    has it. Source: seed 004; decision H8.
+    A site may advertise one any time; until then input that is at other sites must not keep the task from those.
+    Source: practice alone, after seed 004; decision H8.
     """
     offering = np.array(sorted(ask.station_sites), dtype=np.str_)
     place = np.isin(queues.site, offering) if ask.stations else True

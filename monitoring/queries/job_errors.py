@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from brokerage.models import ErrorFingerprint
 from brokerage.rules.dispatch.retry_rules import COMPONENTS
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
+from monitoring.error_words import known_help
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
@@ -34,7 +35,8 @@ GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
 @dataclass(frozen=True, slots=True)
 class JobErrorRow:
     """One error. `jobs` that ended with it in the window, `points` of them in each step of the window, `queues`: where most of
-    them were, each with its number. `job_id`: one of them that the visitor may see.
+    them were, each with its number. `job_id`: one of them that the visitor may see. `helps`: what is known to help, empty for a
+    code that is not ours. `followed`: what retry rules did when that job failed, `rule` and what it `told`.
     """
 
     id: str
@@ -49,6 +51,8 @@ class JobErrorRow:
     last_seen: datetime
     job_id: int | None
     points: Sequence[int]
+    helps: str
+    followed: Sequence[Mapping[str, str]]
 
     @property
     def says(self) -> str:
@@ -98,14 +102,15 @@ def job_errors(scope: VoScope, window: str) -> JobErrors:
         for error, queue, n in cursor.fetchall():
             queues[error].append((queue, n))
     samples = [known[error].sample_job_id for error in first if error in known]
-    seen = set(visible_jobs(scope).filter(id__in=samples).values_list("id", flat=True))
+    seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
     rows = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
             queues[error][:MOST_QUEUES], len(queues[error]), is_known.first_seen,
-            max(at for at, n in zip(times, points[error], strict=True) if n),
+            max(is_known.first_seen, *(at for at, n in zip(times, points[error], strict=True) if n)),
             is_known.sample_job_id if is_known.sample_job_id in seen else None, points[error],
+            known_help(is_known.code), seen.get(is_known.sample_job_id) or (),
         )
         for error in first if (is_known := known.get(error)) is not None
     ]  # fmt: skip

@@ -16,6 +16,7 @@ from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, throttle_ribbon
+from monitoring.error_words import ERRORS
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
@@ -36,6 +37,12 @@ SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def ram_unit(unit: str) -> str:
     """The unit of a task's memory in words."""
     return RAM_UNITS.get(unit, unit)
+
+
+@register.filter
+def explained(code: str) -> bool:
+    """Whether the glossary has this error."""
+    return code in ERRORS
 
 
 @register.filter

@@ -37,6 +37,7 @@ def addresses(scene: Scene) -> Iterator[str]:
         "file_id": File.objects.filter(dataset=dataset).latest("id").id,
         "name": "GAMMA",
         "key": "jobbroker.NQUEUED_SAT_CAP",
+        "operation_id": "tasks_create",
         "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
