@@ -7,7 +7,6 @@ from datetime import datetime
 
 from django.db import connections
 
-from brokerage.models import TallyMark
 from brokerage.rules.facts.rollups import FLOWS
 from brokerage.rules.facts.series import BYS, KINDS, Asked, Series, filled
 
@@ -27,12 +26,14 @@ GROUP BY 1, 2, 3 HAVING sum(b.n) <> 0
 UNION ALL
 SELECT l.what, g.of, NULL, sum(l.n)::bigint FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id
 WHERE l.what = ANY (%(states)s) GROUP BY 1, 2 HAVING sum(l.n) > 0
+UNION ALL
+SELECT '', NULL, counted_at, 0 FROM brokerage_tallymark
 """
 _LABELS = {str(value): label for label, value in KINDS.items()}
 
 
 def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str = "default") -> Series:
-    """The lines that are asked for, of jobs of these VOs, None: of all. Two statements."""
+    """The lines that are asked for, of jobs of these VOs, None: of all. One statement."""
     start, end = asked.span(now)
     only = {column: asked.only.get(column) for column in ("vo", "queue", "share", "kind", "user_name")}
     values = {
@@ -48,7 +49,8 @@ def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str 
     }
     with connections[using].cursor() as cursor:
         cursor.execute(_SERIES, values)
-        rows = [(what, _LABELS[of] if asked.by == "kind" else of, at, n) for what, of, at, n in cursor.fetchall()]
-    counted_at = TallyMark.objects.using(using).values_list("counted_at", flat=True).first()
+        found = cursor.fetchall()
+    counted_at = next((at for what, _, at, _ in found if not what), None)
+    rows = [(what, _LABELS[of] if asked.by == "kind" else of, at, n) for what, of, at, n in found if what]
     happened = [row for row in rows if row[2] is not None]
     return filled(asked, (start, end), counted_at, happened, [(what, of, n) for what, of, at, n in rows if at is None])

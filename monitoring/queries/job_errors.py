@@ -77,7 +77,7 @@ class JobErrors:
 
 
 def job_errors(scope: VoScope, window: str) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope; five statements."""
+    """The errors with which most jobs ended in a window, in the VOs of the scope; four statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error")
     found = counted(asked, scope)

@@ -18,7 +18,6 @@ from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
 from brokerage.states import JOB
-from monitoring.queries.counts import MOST_LIVE
 from monitoring.queries.database import alias, rows
 from monitoring.queries.tasks import visible_tasks
 
@@ -100,39 +99,32 @@ SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxti
 """Columns of a queue that are shown as they are stored."""
 
 
+_AT_QUEUES = """
+SELECT g.queue, l.what, sum(l.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE g.family = 'place' AND g.queue <> '' GROUP BY 1, 2 HAVING sum(l.n) > 0
+UNION ALL
+SELECT q.name, '', count(*) FROM brokerage_pilot p JOIN brokerage_computingqueue q ON q.id = p.queue_id
+WHERE p.last_seen > now() - make_interval(mins => %(minutes)s) GROUP BY 1
+"""
+"""Queue, state, jobs; and, without a state, the pilots that were seen lately."""
+
+
 def queue_rows() -> list[QueueRow]:
-    """Every computing queue by name; four statements, whatever the size."""
-    jobs: dict[int, Counter[str]] = defaultdict(Counter)
-    counts = rows(
-        """
-        SELECT computing_queue_id, status, count(*)
-        FROM (SELECT computing_queue_id, status FROM brokerage_job
-            WHERE ended_at IS NULL AND computing_queue_id IS NOT NULL LIMIT %(most)s) AS bounded GROUP BY 1, 2
-        """,
-        {"most": MOST_LIVE},
-    )
-    for queue, status, n in counts:
-        jobs[queue][status] = n
-    pilots = dict(
-        rows(
-            """
-            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
-            GROUP BY queue_id
-            """,
-            {"minutes": PILOT_SEEN_MIN},
-        )
-    )
+    """Every computing queue by name, with its jobs as the agent tally counted them last; three statements, whatever the size."""
+    jobs: dict[str, Counter[str]] = defaultdict(Counter)
+    for queue, what, n in rows(_AT_QUEUES, {"minutes": PILOT_SEEN_MIN}):
+        jobs[queue][what] = n
     open_jobs = open_jobs_of_queues(using=alias())
     return [
         QueueRow(
             **{name: getattr(q, name) for name in SAME},
             site=q.site_id,
-            jobs_waiting=sum(jobs[q.id][state] for state in JOB.waiting),
+            jobs_waiting=sum(jobs[q.name][state] for state in JOB.waiting),
             jobs_open=open_jobs.get(q.id, 0),
-            jobs_starting=sum(jobs[q.id][state] for state in JOB.starting),
-            jobs_running=jobs[q.id]["running"],
-            jobs_ending=sum(jobs[q.id][state] for state in JOB.delivering),
-            pilots=pilots.get(q.id, 0),
+            jobs_starting=sum(jobs[q.name][state] for state in JOB.starting),
+            jobs_running=jobs[q.name]["running"],
+            jobs_ending=sum(jobs[q.name][state] for state in JOB.delivering),
+            pilots=jobs[q.name][""],
         )
         for q in ComputingQueue.objects.using(alias()).order_by("name")
     ]
@@ -141,7 +133,7 @@ def queue_rows() -> list[QueueRow]:
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:
     """Queues at which slots idled in the last day, or only this one: most seconds beside eligible work first."""
     at_queues = idle_at_queues(queue.id if queue else None, alias())
-    names = dict(ComputingQueue.objects.using(alias()).filter(id__in=at_queues).values_list("id", "name"))
+    names = {queue.id: queue.name} if queue else dict(ComputingQueue.objects.using(alias()).values_list("id", "name"))
     ids = [idle.task_id for idle in at_queues.values() if idle.task_id]
     seen = set(visible_tasks(scope).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
     found = [IdleRow(names[id_], idle, idle.task_id if idle.task_id in seen else None) for id_, idle in at_queues.items()]

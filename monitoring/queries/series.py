@@ -30,7 +30,7 @@ NAMELESS = {"queue": "open to several queues", "share": "no share"}
 
 
 def counted(asked: Asked, scope: VoScope) -> Series:
-    """The lines that are asked for; two statements."""
+    """The lines that are asked for; one statement."""
     return series(asked, clock.now(), None if scope.everything else scope.names, alias())
 
 

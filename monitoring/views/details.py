@@ -16,7 +16,7 @@ from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.states import JOB
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
-from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
+from monitoring.queries.counts import job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -47,8 +47,6 @@ def home(request: HttpRequest) -> HttpResponseBase:
     context = {
         "tasks": task_counts(scope),
         "jobs": job_counts(scope),
-        "recent": RECENT,
-        "most_live": MOST_LIVE,
         "agents": agents,
         "unwell": [agent for agent in agents if agent.health != "well"],
         "queues": queues,
@@ -147,7 +145,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
-        "open_to": open_to(job_id, using=alias()),
+        "open_to": open_to(job_id, using=alias()) if row.computing_queue is None else [],
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "standing": job_standing(row, None if scope.everything else scope.names, alias()),
