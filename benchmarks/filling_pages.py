@@ -38,7 +38,7 @@ GUARDED = (
 )
 UNCHECKED = "SET session_replication_role = replica"
 """Neither guards nor references are looked at, row by row; where the server is not ours, references are."""
-SESSION = "SET synchronous_commit = off; SET work_mem = '128MB'; SET max_parallel_workers_per_gather = 0"
+SESSION = "SET synchronous_commit = off; SET work_mem = '512MB'; SET max_parallel_workers_per_gather = 0"
 SESSIONS = 2
 
 RANDOM = """

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import django_filters
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.forms import CheckboxSelectMultiple, IntegerField, TextInput
 
 from broker_site.foundation.gdpconfig.changesets import Source
@@ -131,9 +131,14 @@ class FileFilter(ListFilter):
 
     status = _states(tuple(WORDS["file"]))
     lfn = _name("Name", "lfn", "data.0001.*")
-    dataset = _number("Dataset", field_name="dataset_id")
+    dataset = _number("Dataset", method="of_dataset")
     type = django_filters.ChoiceFilter(label="Type", choices=[(kind, kind) for kind in TYPES], empty_label="any")
     task = _number("Task", field_name="task_id")
+
+    def of_dataset(self, rows: QuerySet[File], column: str, number: int) -> QuerySet[File]:
+        """Files of the dataset, which are of its task and type: by these an index has them in the order of the list."""
+        known = Dataset.objects.using(rows.db).filter(id=number)
+        return rows.filter(dataset_id=number, task_id=Subquery(known.values("task_id")), type=Subquery(known.values("type")))
 
     def of_states(self, rows: QuerySet[File], column: str, states: Sequence[str]) -> QuerySet[File]:
         return rows.filter(status__in=sorted(states)) if states else rows
