@@ -84,6 +84,8 @@ class Env:
     """GRIDBROKER_DEBUG: Django's error pages; refused in production."""
     log_level: Annotated[LogLevel, Field(validation_alias="GRIDBROKER_LOG_LEVEL"), BeforeValidator(_log_level)] = "INFO"
     """GRIDBROKER_LOG_LEVEL."""
+    two_person: Annotated[bool | None, Field(validation_alias="TWO_PERSON"), BeforeValidator(_flag)] = None
+    """TWO_PERSON: whether some configuration keys take a second person who approves; in production they do by default."""
     banner: Annotated[str, Field(validation_alias="GRIDBROKER_BANNER", max_length=200)] = ""
     """GRIDBROKER_BANNER: a line on every page, as "test system"."""
     statement_timeout_ms: Annotated[
@@ -109,6 +111,7 @@ class Env:
         local = self.profile == "local"
         key = self.secret_key or secret_key_file or (secrets.token_urlsafe(SHORTEST_KEY) if local else "")
         object.__setattr__(self, "secret_key", key)
+        object.__setattr__(self, "two_person", not local if self.two_person is None else self.two_person)
         object.__setattr__(self, "allowed_hosts", self.allowed_hosts or (LOCAL_HOSTS if local else ()))
 
     @classmethod

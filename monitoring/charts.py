@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from broker_site.foundation.kernel import clock
+from monitoring.queries.changes import Move
 from monitoring.queries.tasks import Files
 from monitoring.queries.throttle import RIBBON_H, Spell
+from monitoring.wording import UNKNOWN, WORDS
 
 WIDTH, HEIGHT = 100.0, 8
 LEAST_PART, LEAST_SPELL = 1.5, 1.0
 """Width that a part or a spell has at least, of 100: one failed file in a million is still seen."""
 IN_WORDS = {"running": "in jobs"}
 """Part of a bar by its colour -> what it is called, where that differs: a job that has files may wait or run."""
+TONES = {"run": "running", "wait": "held", "good": "done", "part": "done", "bad": "failed"}
+"""Tone of a state -> colour of its time in a ribbon."""
 COLOURS = {"PASS": "done", "SKIP": "held"}
 
 
@@ -43,6 +47,23 @@ def throttle_ribbon(spells: Iterable[Spell]) -> SafeString:
         hours[decision] += width / WIDTH * RIBBON_H
     rects = [(COLOURS[decision], x, width) for decision, x, width in strips]
     return _drawing(rects, f"last {RIBBON_H} h: PASS {hours['PASS']:.1f} h, SKIP {hours['SKIP']:.1f} h")
+
+
+def state_ribbon(moves: Sequence[Move], final: bool) -> SafeString | str:
+    """The states of a task from its beginning (left) to now, or to its end; `moves` newest first."""
+    if not moves:
+        return ""
+    begin, end = moves[-1].at, moves[0].at if final else clock.now()
+    whole = max((end - begin).total_seconds(), 1e-6)
+    rects: list[tuple[str, float, float]] = []
+    spent: dict[str, float] = {}
+    for move in reversed(moves):
+        lasted_s = move.lasted_s if move.lasted_s is not None else (end - move.at).total_seconds()
+        spent[move.new] = spent.get(move.new, 0.0) + lasted_s
+        x = (move.at - begin).total_seconds() / whole * WIDTH
+        rects.append((TONES.get(WORDS["task"].get(move.new, UNKNOWN).tone, "left"), x, lasted_s / whole * WIDTH))
+    told = (f"{state} {seconds:,.0f} s" for state, seconds in sorted(spent.items(), key=lambda item: -item[1]) if seconds >= 1)
+    return _drawing(rects, f"time in each state: {', '.join(told) or 'less than a second'}")
 
 
 def _strip(spell: Spell, begin: datetime, end: datetime) -> tuple[float, float]:

@@ -17,7 +17,17 @@ TICKS = 4
 DAY_S, HOUR_S = 86_400, 3_600
 ROWS = 28
 """Rows of a table, at most: buckets are taken together until it has no more."""
-PER = {60: "min", 300: "5 min", 3600: "h"}
+MARKS_S = (10, 60, 600, 3 * HOUR_S, DAY_S, 7 * DAY_S, 14 * DAY_S)
+"""Distances of the times along the lower edge; the first that gives no more than MOST_MARKS."""
+MOST_MARKS = 9
+
+
+def long(seconds: int) -> str:
+    """A length of time in its largest whole unit: `5 min`, `12 h`, `2 d`; `h` for one hour."""
+    for size, unit in ((DAY_S, "d"), (HOUR_S, "h"), (60, "min"), (1, "s")):
+        if seconds % size == 0:
+            return unit if seconds == size else f"{seconds // size} {unit}"
+    return f"{seconds} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,7 @@ class Curve:
 
     name: str
     colour: str
-    points: Sequence[int]
+    points: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +44,13 @@ class Row:
     """Some buckets together, and a number of each curve."""
 
     at: datetime
-    numbers: Sequence[int]
+    numbers: Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Curves over buckets of one length. `stacked`: they are levels, one above the other; else what happened in each bucket.
-    `width`: of the picture, in its own units, of which its letters have 12.
+    """Curves over buckets of one length: what happened in each of them, or `levels`, how many there were at its end. `stacked`:
+    levels, one above the other. `of`: what is counted. `width`: of the picture, in its own units, of which its letters have 12.
     """
 
     title: str
@@ -49,19 +59,27 @@ class Plot:
     curves: Sequence[Curve]
     stacked: bool = False
     width: int = WIDTH
+    levels: bool = False
+    of: str = "jobs"
+
+    @property
+    def at_end(self) -> bool:
+        """Whether a number is that at the end of its bucket."""
+        return self.stacked or self.levels
 
     @property
     def unit(self) -> str:
-        return "jobs" if self.stacked else f"jobs per {PER[self.step_s]}"
+        return self.of if self.at_end else f"{self.of} per {long(self.step_s)}"
 
     @property
     def empty(self) -> bool:
         return not any(n for curve in self.curves for n in curve.points)
 
     @property
-    def tops(self) -> list[list[int]]:
+    def tops(self) -> list[list[float]]:
         """The upper edge of each curve; of stacked ones above those before."""
-        edges, below = [], [0] * len(self.times)
+        edges: list[list[float]] = []
+        below: list[float] = [0] * len(self.times)
         for curve in self.curves:
             edge = [a + b for a, b in zip(below, curve.points, strict=True)] if self.stacked else list(curve.points)
             edges.append(edge)
@@ -72,8 +90,8 @@ class Plot:
     def together(self) -> int:
         """How many buckets a row of the table has: hours, and whole parts or numbers of days."""
         n = len(self.times)
-        per_hour = HOUR_S // self.step_s
-        wanted = (m for m in (1, *(per_hour * hours for hours in (1, 3, 6, 12, 24, 48, 96))) if m and n / m <= ROWS)
+        hours = (HOUR_S * h for h in (1, 3, 6, 12, 24, 48, 96))
+        wanted = (s // self.step_s for s in (self.step_s, *hours) if s % self.step_s == 0 and n * self.step_s / s <= ROWS)
         return next(wanted, -(-n // ROWS))
 
     @property
@@ -82,24 +100,28 @@ class Plot:
         size, rows = self.together, []
         for i in reversed(range(0, len(self.times), size)):
             part = slice(i, i + size)
-            numbers = [curve.points[part][-1] if self.stacked else sum(curve.points[part]) for curve in self.curves]
+            numbers = [curve.points[part][-1] if self.at_end else sum(curve.points[part]) for curve in self.curves]
             rows.append(Row(self.times[i], numbers))
         return rows
 
     @property
     def row_length(self) -> str:
         """How long a row of the table is, in words."""
-        seconds = self.together * self.step_s
-        return f"{seconds // HOUR_S} h" if seconds % HOUR_S == 0 else f"{seconds // 60} min"
+        told = long(self.together * self.step_s)
+        return told if told[0].isdigit() else f"1 {told}"
 
     @property
     def words(self) -> str:
         """What the picture shows, for whoever does not see it."""
         if self.stacked:
             told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves)
-            return f"Jobs now: {told}; most together {max(self.tops[-1], default=0):,}."
+            return f"{self.of.capitalize()} now: {told}; most together {max(self.tops[-1], default=0):,}."
+        if self.levels:
+            told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves if curve.points)
+            return f"{self.of.capitalize()} at the end: {told}."
         told = ", ".join(f"{curve.name} {sum(curve.points):,}" for curve in self.curves)
-        return f"Jobs in all: {told}. Most in one step: {max((n for edge in self.tops for n in edge), default=0):,}."
+        most = max((n for edge in self.tops for n in edge), default=0)
+        return f"{self.of.capitalize()} in all: {told}. Most in one step: {most:,}."
 
 
 def draw(plot: Plot, name: str) -> SafeString:
@@ -114,7 +136,7 @@ def draw(plot: Plot, name: str) -> SafeString:
     )  # fmt: skip
 
 
-def _ceiling(most: int) -> int:
+def _ceiling(most: float) -> int:
     """The end of the axis: a round number, not below `most`."""
     size = 1
     while True:
@@ -153,8 +175,8 @@ def _x(i: float, n: int, width: int) -> float:
 def _hours(times: Sequence[datetime], width: int) -> SafeString:
     """Times along the lower edge: whole hours, or days."""
     span_s = (times[-1] - times[0]).total_seconds() if times else 0
-    every_s = next((s for s in (600, 3 * HOUR_S, DAY_S, 7 * DAY_S, 14 * DAY_S) if span_s / s <= 9), 60 * DAY_S)
-    form = "%H:%M" if every_s < DAY_S else "%m-%d"
+    every_s = next((s for s in MARKS_S if span_s / s <= MOST_MARKS), 60 * DAY_S)
+    form = "%H:%M:%S" if every_s < 60 else "%H:%M" if every_s < DAY_S else "%m-%d"
     marks = [(i, at.astimezone(UTC)) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
     return format_html_join(
         "",
@@ -164,7 +186,8 @@ def _hours(times: Sequence[datetime], width: int) -> SafeString:
 
 
 def _shapes(plot: Plot, most: int) -> list[SafeString]:
-    n, below, shapes = len(plot.times), [0] * len(plot.times), []
+    n, shapes = len(plot.times), []
+    below: list[float] = [0] * n
     for curve, edge in zip(plot.curves, plot.tops, strict=True):
         line = _path(edge, most, plot.width, range(n))
         if plot.stacked:
@@ -176,7 +199,7 @@ def _shapes(plot: Plot, most: int) -> list[SafeString]:
     return shapes
 
 
-def _path(edge: Sequence[int], most: int, width: int, order: Sequence[int]) -> str:
+def _path(edge: Sequence[float], most: int, width: int, order: Sequence[int]) -> str:
     """The points in this order; those on a straight line between others are left out."""
     kept: list[str] = []
     for place, i in enumerate(order):

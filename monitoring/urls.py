@@ -8,18 +8,24 @@ from django.urls import URLPattern, path, re_path
 
 from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
+from monitoring.views.bulk import bulk, bulk_new
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
 from monitoring.views.glossary import glossary
+from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
 from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
+from monitoring.views.proposals import proposal
 from monitoring.views.search import search
+from monitoring.views.shares_edit import shares_edit
+from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
 from monitoring.views.transfers import link, transfer
+from monitoring.views.users import user, users
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
 
@@ -41,9 +47,20 @@ urlpatterns = [
     path("me.json", mine, {"data": True}, name="page-me-data"),
     *chain.from_iterable(_list(listing) for listing in LISTS),
     path("tasks/<int:task_id>/", task, name="page-task"),
+    path("tasks/<int:task_id>/plots/", task_plots, name="page-task-plots"),
+    re_path(r"^tasks/(?P<task_id>[0-9]{1,18})/plots/?\.(?P<format>json|csv)$", task_plots, name="page-task-plots-data"),
     path("tasks/<int:task_id>/brokerage/", brokerage, name="page-task-brokerage"),
     path("tasks/<int:task_id>/brokerage/what-if/", what_if, name="page-task-what-if"),
     path("queues/<str:name>/", queue, name="page-queue"),
+    path("queues/<str:name>/plots/", queue_plots, name="page-queue-plots"),
+    re_path(r"^queues/(?P<name>[^/]+)/plots/?\.(?P<format>json|csv)$", queue_plots, name="page-queue-plots-data"),
+    re_path(r"^shares/(?P<name>[^/]+?)/?\.(?P<format>json|csv)$", share, name="page-share-data"),
+    path("shares/edit/", shares_edit, name="page-shares-edit"),
+    path("shares/<str:name>/", share, name="page-share"),
+    path("users/", users, name="page-users"),
+    re_path(r"^users/?\.(?P<format>json|csv)$", users, name="page-users-data"),
+    re_path(r"^users/(?P<name>.+?)/?\.(?P<format>json|csv)$", user, name="page-user-data"),
+    path("users/<path:name>/", user, name="page-user"),
     path("jobs/<int:job_id>/", job, name="page-job"),
     path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
@@ -56,10 +73,14 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("bulk/new/", bulk_new, name="page-bulk-new"),
+    path("bulk/<int:action_id>/", bulk, name="page-bulk"),
+    path("bulk/<int:action_id>.json", bulk, {"data": True}, name="page-bulk-data"),
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
     path("config/<path:key>/", config_key, name="page-config-key"),
+    path("changes/proposals/<int:proposal_id>/", proposal, name="page-proposal"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),

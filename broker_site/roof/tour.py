@@ -1,21 +1,26 @@
 """The tour: tasks that show what an operator meets, on a demo system that is kept running.
 
-Here: submitting those that are not there yet, as a user would. Not here: their documents (`examples/tour`, `examples/demo`).
+Here: the shares, and submitting the tasks that are not there yet, as a user would. Not here: the documents (`examples/tour`,
+`examples/demo`).
 """
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from broker_site.roof.demo import Client
+from django.core.management import call_command
+
+from broker_site.roof.demo import Client, set_pace
 from broker_site.roof.embedded.instance import ROOT
 from examples.demo.campaign import tasks
-from workqueues.models import Task
+from workqueues.models import GlobalShare, Task
 
 FOLDER = ROOT / "examples" / "tour"
+SHARES = FOLDER / "shares.json"
 BANNER = "This is a demo: its tasks are examples, and time is compressed."
 RUN = "tour"
 SIGHTS: Mapping[str, str] = {
@@ -28,9 +33,16 @@ SIGHTS: Mapping[str, str] = {
 """What is to be seen, by the task's name."""
 
 
+def prepare() -> None:
+    """Compress time, and make the shares of the tour where there are none."""
+    set_pace()
+    if not GlobalShare.objects.exists():
+        call_command("config", "import", str(SHARES), reason="shares of the tour", who="demo", verbosity=0, stdout=io.StringIO())
+
+
 def documents() -> list[dict[str, Any]]:
     """The tasks of the tour, in the order in which they are submitted: a finished campaign, then those that show a case."""
-    return [*tasks(RUN), *(_document(path) for path in sorted(FOLDER.glob("*.json")))]
+    return [*tasks(RUN), *(_document(path) for path in sorted(FOLDER.glob("[0-9]*.json")))]
 
 
 def submit_missing(client: Client) -> dict[str, int]:

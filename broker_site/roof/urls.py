@@ -7,7 +7,8 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from broker_site.foundation.access.rest import permission
-from broker_site.roof.health import healthz, metrics, readyz
+from broker_site.roof.health import healthz, readyz
+from broker_site.roof.metrics import metrics
 from brokerage.api.urls import page_urlpatterns as look_urlpatterns
 from workqueues.api.urls import page_urlpatterns
 
@@ -25,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("brokerage.api.urls")),
     path("api/v1/schema/", schema, name="schema"),
     path("api/v1/", include("workqueues.api.urls")),
+    path("api/v1/", include("monitoring.api.urls")),
     path("", include(page_urlpatterns)),
     path("", include(look_urlpatterns)),
     path("", include("monitoring.urls")),

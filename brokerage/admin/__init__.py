@@ -1,6 +1,7 @@
 """Django's admin of supply: the grid to edit, each edit audited; jobs, pilots and decisions to read."""
 
 from brokerage.admin import (  # noqa: F401 - registers them
+    bulk,
     decisions,
     grid,
     grid_facts,

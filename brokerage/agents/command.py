@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from broker_site.foundation.agency.look import look
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.bulk import carry_on
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.paused_tasks import follow_pauses
 from brokerage.ledger.reassigned_tasks import follow_reassigned
@@ -31,12 +32,14 @@ from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import TASK
 
 BATCH = 50
+BULK_S = 10.0
+"""Time that a run gives to acts on many tasks or jobs; while there is more of them it runs again at once."""
 
 
 @agent("command")
 def command(run: Run) -> int:
-    """Carry on with every accepted command: how many tasks were done with."""
-    followed = follow_pauses(run.who) + follow_reassigned(run.who)
+    """Carry on with every accepted command, and with acts on many: how many tasks and targets were done with."""
+    followed = follow_pauses(run.who) + follow_reassigned(run.who) + carry_on(run.now, BULK_S)
     return followed + each(run, claim_tasks(run.id, run.claim_s, TASK.commanded, BATCH), carry_out)
 
 

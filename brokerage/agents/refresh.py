@@ -10,6 +10,7 @@ import time
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.gdpconfig.proposals import end_proposals
 from broker_site.foundation.gdpconfig.store import end_expired as end_expired_configuration
 from broker_site.foundation.kernel import clock
 from brokerage.feeds.refresh import refresh_feed
@@ -25,7 +26,7 @@ LONGEST_S = 45.0
 @agent("refresh")
 def refresh(run: Run) -> int:
     """Read every feed that is due, sites before what refers to them: how many rows of grid and configuration changed."""
-    ended = end_expired_configuration(run.now)
+    ended = end_expired_configuration(run.now) + end_proposals(run.now)
     changed, began = end_expired(run.now), time.monotonic()
     period_s = gdpconfig.value("feeds", "FEED_PERIOD")
     waiting = Feed.objects.filter(due(run.now, period_s)).defer("copy").order_by("name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import django_filters
@@ -16,16 +17,18 @@ from rest_framework.views import APIView
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import shows_bearer
+from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.access.sessions import password_is_fresh
-from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft, Line
 from broker_site.foundation.gdpconfig.effects import effects_of
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.listing import effective, lines_of_sets
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
 from broker_site.foundation.gdpconfig.store import apply, preview, revert_draft
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.filtering import TextFilter
 from broker_site.foundation.rest.openapi import lists, refusals
@@ -43,9 +46,13 @@ from brokerage.api.configuration_bodies import (
     dry_run_document,
 )
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 
-READ, EDIT = "config:read", "config:edit"
+READ, EDIT = "config:read", "change:draft"
+"""Who may draft at all; each line then asks for a right of its own."""
+RIGHTS = {CONFIG: "config:edit", "share": "share:edit", "work_queue": "share:edit"}
+"""Kind of a line -> the right to it; of rows in their VO."""
 FILTERS = ("component", "q", "overridden")
 BODY_LIMIT = 5_000_000
 
@@ -56,6 +63,7 @@ class NewestRevisionFirst(NewestFirst):
 
 class ChangeSetFilter(django_filters.FilterSet):
     component = TextFilter(field_name="lines__component", distinct=True, help_text="sets that changed a key of this component")
+    kind = TextFilter(field_name="lines__kind", distinct=True, help_text="config, share or work_queue: sets with such a line")
     name = TextFilter(
         field_name="lines__name", distinct=True, help_text="sets that changed the key of this name, parts filled in"
     )
@@ -178,8 +186,20 @@ def refused(bad: BadConfig) -> Refused:
     return Refused(422, "The change breaks rules", "Nothing was changed; errors has each line that is refused.", bad.problems)
 
 
+def refuse_lines(caller: Principal, lines: Sequence[Line]) -> None:
+    """Refused(403) where somebody has no right to a line."""
+    for number, line in enumerate(lines):
+        right = RIGHTS.get(line.kind, RIGHTS[CONFIG])
+        if not may(caller, right, None if line.kind == CONFIG else line.vo):
+            where = f" in {line.vo or 'all VOs'}" if line.kind != CONFIG else ""
+            message = f"{line.place} asks for the right {right}{where}"
+            problem = Problem(f"lines[{number}]", "right", message)
+            raise Refused(403, "Not allowed", f"Nothing was changed: {message}.", [problem])
+
+
 def apply_as(caller: Principal, draft: Draft) -> ChangeSet | None:
-    """Apply and audit in one transaction. Raises BadConfig."""
+    """Apply and audit in one transaction. Raises BadConfig, and Refused(403) for what the caller has no right to."""
+    refuse_lines(caller, draft.lines)
     with transaction.atomic():
         made = apply(draft)
         if made is not None:
@@ -191,8 +211,10 @@ def apply_as(caller: Principal, draft: Draft) -> ChangeSet | None:
 def dry_run_of(draft: Draft) -> dict[str, Any]:
     """What would be; raises BadConfig. In a transaction that cannot write."""
     with reading_only():
-        effects = effects_of(preview(draft))
-        return dry_run_document(effects, replayed(effects.before, effects.after))
+        steps = preview(draft)
+        effects = effects_of(steps)
+        replay = replayed(effects.before, effects.after) if effects.of_keys else None
+        return dry_run_document(effects, replay, steering_trial(steps, clock.now()))
 
 
 def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: bool) -> Response:

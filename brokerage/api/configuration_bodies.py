@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 
-from broker_site.foundation.gdpconfig.changesets import CONFIG, MAX_TICKET, MAX_WHY, MOST_LINES, Line, split_key
+from broker_site.foundation.gdpconfig.changesets import CONFIG, MAX_TICKET, MAX_WHY, MOST_LINES, Line, in_words, named_line
 from broker_site.foundation.gdpconfig.effects import Effects
 from broker_site.foundation.gdpconfig.listing import Effective, Setting
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet
 from brokerage.queries.config_replay import Replay
+from brokerage.queries.steering_trial import SteeringTrial
 from workqueues.api.serializers import StrictBody
 
 FIRST_LINES = 20
@@ -22,15 +24,23 @@ MOST_CANDIDATES = 100
 
 
 class ChangeLineAsked(StrictBody):
-    """One thing to change."""
+    """One thing to change: a key of the configuration, a share or a work queue."""
 
+    kind = serializers.CharField(
+        max_length=16, default=CONFIG, help_text="config: a key; share: a row of the share tree; work_queue: a work queue"
+    )
     key = serializers.CharField(
         max_length=260,
-        help_text="component and name, parts filled in: `jobbroker.NQUEUELIMITSITE`; of another app `app:X.NAME`",
+        help_text="component and name, parts filled in: `jobbroker.NQUEUELIMITSITE`; of another app `app:X.NAME`; of a share its "
+        "name; of a work queue its name, with its label after a slash where it has one",
     )
-    vo = serializers.CharField(max_length=32, default="", allow_blank=True, help_text="for one VO; without it for all")
+    vo = serializers.CharField(
+        max_length=32, default="", allow_blank=True, help_text="for one VO; without it for all; of a row its VO"
+    )
     value = serializers.JSONField(
-        allow_null=True, help_text="what shall hold: a text of the key's type, or a JSON value; null removes the override"
+        allow_null=True,
+        help_text="what shall hold: a text of the key's type, or a JSON value; of a row an object with its columns, those "
+        "that are left out have their default; null removes the override or the row",
     )
     until = serializers.DateTimeField(
         default=None, allow_null=True, help_text="when it ends by itself, and the lasting override or the default holds again"
@@ -87,14 +97,12 @@ def asked_lines(lines: list[Any]) -> list[Line]:
 
 
 def _line(said: Mapping[str, Any]) -> Line:
-    app, component, name = split_key(said["key"])
-    return Line(
-        component,
-        name,
+    return named_line(
+        said["kind"],
+        said["key"],
+        said["vo"],
         said["value"],
         remove=said["value"] is None,
-        vo=said["vo"],
-        app=app,
         until=said["until"],
         says_before="before" in said,
         before=said.get("before"),
@@ -162,10 +170,14 @@ class ChangeLineShown(serializers.ModelSerializer[Change]):
     """One line of a change set."""
 
     key = serializers.CharField(source="place.key")
+    words = serializers.SerializerMethodField(help_text="what it changes, short")
+
+    def get_words(self, line: Change) -> str:
+        return in_words(line.kind, line.before, line.after)
 
     class Meta:
         model = Change
-        fields = ("kind", "key", "app", "component", "name", "vo", "before", "until_before", "after", "until")
+        fields = ("kind", "key", "app", "component", "name", "vo", "before", "until_before", "after", "until", "words")
         read_only_fields = fields
 
 
@@ -177,7 +189,7 @@ class ChangeSetShown(serializers.ModelSerializer[ChangeSet]):
 
     class Meta:
         model = ChangeSet
-        fields = ("revision", "at", "who", "why", "ticket", "source", "reverts", "lines")
+        fields = ("revision", "at", "who", "why", "ticket", "source", "approved_by", "reverts", "lines")
         read_only_fields = fields
 
 
@@ -207,18 +219,24 @@ DRY_RUN = inline_serializer(
             "(`decisions`), unchanged, gain, lose, to_pending, to_assign, kept, unreadable, oldest, newest, and `candidates` "
             "(name, gained, lost)",
         ),
+        "steering": serializers.DictField(
+            allow_null=True,
+            help_text="of lines for shares and work queues: in words (`sentence`); `moments` of the last hour with work, in "
+            "`reordered` of which shares would have been served in another order; `shares` that come out otherwise, with "
+            "percent, entitled (jobs) and place (1 = first) before and after; `verdicts` of the throttler of the last hour "
+            "and `tasks` of the last day that were looked at, and which would be others (what, before, after, n)",
+        ),
     },
 )
 
 
-def dry_run_document(effects: Effects, replay: Replay) -> dict[str, Any]:
-    """What a dry run says, as JSON data."""
-    tally = replay.tally
+def dry_run_document(effects: Effects, replay: Replay | None, trial: SteeringTrial | None) -> dict[str, Any]:
+    """What a dry run says, as JSON data; `replay` None where no key is touched, `trial` where no share or work queue is."""
     return {
         "revision": effects.revision,
         "lines": [
             {
-                "kind": CONFIG,
+                "kind": effect.place.kind,
                 "key": effect.place.key,
                 "vo": effect.place.vo,
                 **{name: getattr(effect, name) for name in ("before", "until_before", "after", "until")},
@@ -228,19 +246,40 @@ def dry_run_document(effects: Effects, replay: Replay) -> dict[str, Any]:
             }
             for effect in effects.lines
         ],
-        "decisions": {
-            "sentence": replay.sentence,
-            **{
-                name: getattr(tally, name)
-                for name in ("decisions", "untouched", "unchanged", "gain", "lose", "to_pending", "to_assign")
-            },
-            "kept": replay.kept,
-            "unreadable": replay.unreadable,
-            "oldest": replay.oldest,
-            "newest": replay.newest,
-            "candidates": [
-                {"name": name, "gained": gained, "lost": lost}
-                for name, gained, lost in list(tally.candidates())[:MOST_CANDIDATES]
-            ],
-        },
+        "decisions": _decisions(replay) if replay is not None else None,
+        "steering": steering_document(trial) if trial is not None else None,
+    }
+
+
+def steering_document(trial: SteeringTrial) -> dict[str, Any]:
+    """What a change of shares or work queues would have meant, as JSON data."""
+    shares = [
+        {"vo": vo, "share": share.name, **{name: list(getattr(share, name)) for name in ("percent", "entitled", "place")}}
+        for vo, share in trial.outcomes()
+    ]
+    return {
+        "sentence": trial.sentence,
+        "moments": sum(tree.moments for tree in trial.trees.values()),
+        "reordered": sum(tree.reordered for tree in trial.trees.values()),
+        "shares": shares,
+        "verdicts": trial.verdicts,
+        "verdicts_changed": [asdict(change) for change in trial.verdicts_changed],
+        "tasks": trial.tasks,
+        "tasks_kept": trial.kept,
+        "tasks_changed": [asdict(change) for change in trial.tasks_changed],
+    }
+
+
+def _decisions(replay: Replay) -> dict[str, Any]:
+    tally = replay.tally
+    names = ("decisions", "untouched", "unchanged", "gain", "lose", "to_pending", "to_assign")
+    candidates = list(tally.candidates())[:MOST_CANDIDATES]
+    return {
+        "sentence": replay.sentence,
+        **{name: getattr(tally, name) for name in names},
+        "kept": replay.kept,
+        "unreadable": replay.unreadable,
+        "oldest": replay.oldest,
+        "newest": replay.newest,
+        "candidates": [{"name": name, "gained": gained, "lost": lost} for name, gained, lost in candidates],
     }

@@ -12,11 +12,14 @@ from django.views.decorators.http import require_POST
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.guards import page_requires
 from broker_site.foundation.access.password_again import password_again
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.gdpconfig.changesets import Draft
 from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sent_base, sent_rows
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import revert_draft
+from broker_site.foundation.gdpconfig.two_person import RULE
 from brokerage.api.configuration import EDIT, apply_as, set_of
+from brokerage.api.proposals import propose_as
 
 MOST_TOLD = 5
 
@@ -57,9 +60,16 @@ def _applied(request: HttpRequest, draft: Callable[[], Draft], back: str) -> Htt
     if not asked.fresh:
         messages.error(request, f"Nothing was changed. {asked.fault or 'Give your password too.'}")
         return HttpResponseRedirect(back)
+    wanted: Draft | None = None
     try:
-        made = apply_as(authenticate(request), draft())
+        wanted = draft()
+        made = apply_as(authenticate(request), wanted)
+    except Refused as refused:
+        messages.error(request, refused.detail)
+        return HttpResponseRedirect(back)
     except BadConfig as bad:
+        if wanted is not None and {problem.rule for problem in bad.problems} == {RULE}:
+            return _proposed(request, wanted, back)
         told = "; ".join(problem.message for problem in bad.problems[:MOST_TOLD])
         messages.error(request, f"Nothing was changed: {told}.")
         return HttpResponseRedirect(back)
@@ -68,6 +78,19 @@ def _applied(request: HttpRequest, draft: Callable[[], Draft], back: str) -> Htt
         return HttpResponseRedirect(back)
     messages.success(request, f"Applied as revision {made.revision}. It holds everywhere within two seconds.")
     return HttpResponseRedirect(reverse("page-change-set", args=[made.revision]))
+
+
+def _proposed(request: HttpRequest, draft: Draft, back: str) -> HttpResponseBase:
+    """Keep what takes two people for the second one."""
+    try:
+        made = propose_as(authenticate(request), draft)
+    except BadConfig as bad:
+        messages.error(request, f"Nothing was proposed: {bad}.")
+        return HttpResponseRedirect(back)
+    if made is None:
+        return HttpResponseRedirect(back)
+    messages.success(request, "Proposed. Nothing is changed before somebody else approves it.")
+    return HttpResponseRedirect(reverse("page-proposal", args=[made.id]))
 
 
 def _who(request: HttpRequest) -> str:

@@ -62,7 +62,7 @@ _PARAMETERS = [
     OpenApiParameter("queue", str, description="only at this computing queue"),
     OpenApiParameter("share", str, description="only of this share"),
     OpenApiParameter("kind", str, enum=list(KINDS), description="only of this kind"),
-    OpenApiParameter("user", str, description="only of tasks of this user; not together with queue, share or kind"),
+    OpenApiParameter("user", str, description="only of tasks of this user; not together with queue or kind"),
 ]
 
 

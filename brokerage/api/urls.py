@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
+from brokerage.api.bulk import BulkActions, start_form
 from brokerage.api.configuration import Configuration, ConfigurationChanges
 from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
@@ -14,6 +15,7 @@ from brokerage.api.jobs import JobsView, TaskJobsView
 from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
+from brokerage.api.proposals import Proposals, approve_form, decline_form
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
@@ -59,6 +61,9 @@ urlpatterns = [
     path("queues/<str:name>/asks/", QueueAsksView.as_view({"get": "retrieve"}), name="queue-asks"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("bulk/", BulkActions.as_view({"get": "list", "post": "create"}), name="bulk-list"),
+    path("bulk/<int:action_id>/", BulkActions.as_view({"get": "retrieve"}), name="bulk-detail"),
+    path("bulk/<int:action_id>/targets/", BulkActions.as_view({"get": "targets"}), name="bulk-targets"),
     path("transfers/", Transfers.as_view({"get": "list"}), name="transfer-list"),
     path("transfers/why/", WhyNotHere.as_view(), name="transfer-why"),
     path("transfers/<int:transfer_id>/", Transfers.as_view({"get": "retrieve"}), name="transfer-detail"),
@@ -70,6 +75,10 @@ urlpatterns = [
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
+    path("config/proposals/", Proposals.as_view({"get": "list", "post": "create"}), name="config-proposals"),
+    path("config/proposals/<int:proposal_id>/", Proposals.as_view({"get": "retrieve"}), name="config-proposal"),
+    path("config/proposals/<int:proposal_id>/approve/", Proposals.as_view({"post": "approve"}), name="config-proposal-approve"),
+    path("config/proposals/<int:proposal_id>/decline/", Proposals.as_view({"post": "decline"}), name="config-proposal-decline"),
     path("series/", SeriesView.as_view(), name="series"),
     path("feeds/", FeedsView.as_view({"get": "list"}), name="feed-list"),
     path("sites/", SitesView.as_view({"get": "list"}), name="site-list"),
@@ -93,6 +102,9 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("bulk/start/", start_form, name="page-bulk-start"),
     path("config/apply/", apply_form, name="page-config-apply"),
+    path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),
+    path("changes/proposals/<int:proposal_id>/decline/", decline_form, name="page-proposal-decline"),
     path("changes/<int:revision>/revert/", revert_form, name="page-change-revert"),
 ]

@@ -83,7 +83,7 @@ _BY_FAMILY = """
 SELECT minute, what, CASE WHEN grouping(queue) = 0 THEN 'place' WHEN grouping(user_name) = 0 THEN 'user' ELSE 'vo' END,
     vo, coalesce(queue, ''), coalesce(share, ''), coalesce(kind, 0), coalesce(user_name, ''), sum(n)::bigint
 FROM {counted}
-GROUP BY GROUPING SETS ((minute, what, vo), (minute, what, vo, queue, share, kind), (minute, what, vo, user_name))
+GROUP BY GROUPING SETS ((minute, what, vo), (minute, what, vo, queue, share, kind), (minute, what, vo, share, user_name))
 HAVING sum(n) <> 0
 """
 _COUNT = f"WITH changed AS MATERIALIZED ({BATCH}), {_COUNTED} {_BY_FAMILY.format(counted='counted')}"

@@ -1,5 +1,6 @@
 """Tables of supply: the grid, jobs, pilots, task queues and decisions. Columns, constraints and indexes; no logic."""
 
+from brokerage.models.bulk import BulkAction, BulkTarget
 from brokerage.models.decision import Decision, GridPart, StoredSnapshot
 from brokerage.models.dispatch import (
     GroupUse,
@@ -29,6 +30,8 @@ from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
 
 __all__ = [
     "AskHour",
+    "BulkAction",
+    "BulkTarget",
     "ComputingQueue",
     "Decision",
     "DeclaredSlots",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from typing import Any
 
 from django.db import connections
 
@@ -17,7 +18,7 @@ WITH g AS MATERIALIZED (
     SELECT g.id, {_OF} AS of FROM brokerage_tallygroup g
     WHERE g.family = %(family)s AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
         AND (%(vo)s::text IS NULL OR g.vo = %(vo)s) AND (%(queue)s::text IS NULL OR g.queue = %(queue)s)
-        AND (%(share)s::text IS NULL OR g.share = %(share)s) AND (%(kind)s::int IS NULL OR g.kind = %(kind)s)
+        AND (%(share)s::text[] IS NULL OR g.share = ANY (%(share)s)) AND (%(kind)s::int IS NULL OR g.kind = %(kind)s)
         AND (%(user_name)s::text IS NULL OR g.user_name = %(user_name)s)
 )
 SELECT b.what, g.of, b.at, sum(b.n)::bigint FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
@@ -26,8 +27,7 @@ GROUP BY 1, 2, 3 HAVING sum(b.n) <> 0
 UNION ALL
 SELECT l.what, g.of, NULL, sum(l.n)::bigint FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id
 WHERE l.what = ANY (%(states)s) GROUP BY 1, 2 HAVING sum(l.n) > 0
-UNION ALL
-SELECT '', NULL, counted_at, 0 FROM brokerage_tallymark
+UNION ALL SELECT '', '', counted_at, 0 FROM brokerage_tallymark
 """
 _LABELS = {str(value): label for label, value in KINDS.items()}
 
@@ -35,9 +35,12 @@ _LABELS = {str(value): label for label, value in KINDS.items()}
 def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str = "default") -> Series:
     """The lines that are asked for, of jobs of these VOs, None: of all. One statement."""
     start, end = asked.span(now)
-    only = {column: asked.only.get(column) for column in ("vo", "queue", "share", "kind", "user_name")}
+    only: dict[str, Any] = {column: asked.only.get(column) for column in ("vo", "queue", "share", "kind", "user_name")}
+    if isinstance(only["share"], str):
+        only["share"] = (only["share"],)
     values = {
         **only,
+        "share": None if only["share"] is None else list(only["share"]),
         "by": BYS.get(asked.by, ""),
         "family": asked.family.value,
         "vos": None if vos is None else sorted(vos),

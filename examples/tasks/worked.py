@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 if TYPE_CHECKING:
+    from broker_site.foundation.gdpconfig.changesets import Line
     from brokerage.ledger.lease import Lease
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,16 +72,33 @@ def worked() -> None:
     telling.tell_queue_standings()
 
 
+def places() -> list[Line]:
+    """Lines that make the work queues and shares of the scene."""
+    from broker_site.foundation.gdpconfig.changesets import named_line
+    from examples.tasks import scene
+
+    lines = []
+    for row in scene.WORK_QUEUES:
+        inside = f"{row['partition']} ({scene.VO}, managed)" if row.get("partition") else ""
+        columns = {name: value for name, value in row.items() if name != "queue_name"} | {"partition": inside}
+        lines.append(named_line("work_queue", f"{row['queue_name']}/managed", scene.VO, columns))
+    for row in scene.SHARES:
+        columns = {name: value for name, value in row.items() if name != "name"}
+        lines.append(named_line("share", row["name"], scene.VO, columns))
+    return lines
+
+
 def prepare() -> None:
     """Grid, work queues, shares, limits, datasets, and the tasks of others with jobs that wait and run."""
     from django.core.management import call_command
 
     from broker_site.foundation import gdpconfig
+    from broker_site.foundation.gdpconfig.changesets import Draft
     from brokerage.ledger.pilots import note_vain_ask
     from brokerage.models import ComputingQueue
     from brokerage.rules.dispatch.requirement import Resource
     from examples.tasks import scene
-    from workqueues.models import GlobalShare, WorkQueue
+    from workqueues.models import WorkQueue
 
     with tempfile.NamedTemporaryFile("w", suffix=".json") as document:
         json.dump(scene.grid(), document)
@@ -91,14 +109,7 @@ def prepare() -> None:
             note_vain_ask(pilot(queue.name), queue.id, Resource(queue.name), 1.0)
     gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", scene.SLOTS, who=WHO, why="worked task")
     WorkQueue.objects.get_or_create(queue_name="default", queue_type="", vo="*", defaults={"queue_order": 1000})
-    partitions: dict[str, WorkQueue] = {}
-    for row in scene.WORK_QUEUES:
-        partition = partitions.get(row.get("partition", ""))
-        made = WorkQueue.objects.create(**row | {"partition": partition, "vo": scene.VO, "queue_type": "managed"})
-        partitions[made.queue_name] = made
-    for row in scene.SHARES:
-        parent = GlobalShare.objects.filter(name=row.get("parent")).first()
-        GlobalShare.objects.create(**row | {"parent": parent, "vo": scene.VO})
+    gdpconfig.apply(Draft(places(), WHO, "worked task", "command"))
     catalogue("demo.signal", scene.signal_files())
     catalogue("demo.minbias", [(2000, 3 * scene.GB // 2)] * scene.MINIMUM_BIAS)
     for other in scene.others():

@@ -11,7 +11,7 @@ from django.db.models import Prefetch, QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.gdpconfig import keys
-from broker_site.foundation.gdpconfig.changesets import split_key
+from broker_site.foundation.gdpconfig.changesets import in_words, split_key
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
 from broker_site.foundation.gdpconfig.listing import Effective, effective, lines_of_sets
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
@@ -52,6 +52,7 @@ class ChangeSetRow:
     why: str
     ticket: str
     source: str
+    approved_by: str
     reverts: int | None
     n_lines: int
     changes: Sequence[str]
@@ -155,6 +156,7 @@ def set_rows(table: QuerySet[ChangeSet]) -> list[ChangeSetRow]:
             why=made.why,
             ticket=made.ticket,
             source=made.source,
+            approved_by=made.approved_by,
             reverts=made.reverts_id,
             n_lines=made.n_lines,  # type: ignore[attr-defined]
             changes=[told(line) for line in made.first_lines],  # type: ignore[attr-defined]
@@ -165,9 +167,8 @@ def set_rows(table: QuerySet[ChangeSet]) -> list[ChangeSetRow]:
 
 def told(line: Change) -> str:
     """A line in words."""
-    before, after = ("none" if text is None else text[:80] or "empty" for text in (line.before, line.after))
     until = f" until {line.until:%Y-%m-%d %H:%M}" if line.until else ""
-    return f"{line.place}: {before} \N{RIGHTWARDS ARROW} {after}{until}"
+    return f"{line.place}: {in_words(line.kind, line.before, line.after)}{until}"
 
 
 def find_set(revision: int) -> ChangeSet | None:

@@ -1,8 +1,10 @@
-"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded."""
+"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded; jobs are not
+grouped, the agent tally has counted them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,37 +17,39 @@ from workqueues.states import TASK
 MOST_LIVE = 100_000
 """Live rows that are counted; beyond, numbers are lower bounds."""
 RECENT = 10_000
-"""How many of the newest ids are looked at for tasks that have ended."""
+"""How many of the newest ids are looked at for those that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateCounts:
     """State -> number.
 
-    `live`: not ended, all of them unless `capped`. `ended`: lately, as `notes` say in words; lower bounds where `partial`.
-    `last_hour`: those of `ended` that ended within the last hour. `counted`: whether anything was counted yet.
+    `live`: not ended, all of them unless `capped`. `ended`: among the newest RECENT, which are all unless `partial`, or those
+    `of_a_day`. `last_hour`: those of `ended` that ended within the last hour. `counted_at`: None: just now.
     """
 
     live: Mapping[str, int]
     ended: Mapping[str, int]
     last_hour: Mapping[str, int]
-    capped: bool = False
-    partial: bool = False
-    counted: bool = True
-    notes: Sequence[str] = ()
+    capped: bool
+    partial: bool
+    of_a_day: bool = False
+    counted_at: datetime | None = None
 
     @property
     def empty(self) -> bool:
         return not self.live and not self.ended
 
 
-_TASKS = """
-WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
-SELECT true, status, count(*), 0, 0 FROM (
+_TASKS_LIVE = """
+SELECT status, count(*) FROM (
     SELECT status FROM workqueues_task WHERE status = ANY(%(live)s) AND (%(everything)s OR vo = ANY(%(vos)s)) LIMIT %(most)s
 ) AS bounded GROUP BY status
-UNION ALL
-SELECT false, t.status, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
+"""
+
+_TASKS_ENDED = """
+WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
+SELECT t.status, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
 FROM workqueues_task t
 WHERE t.id > (SELECT id FROM newest) - %(recent)s AND t.ended_at IS NOT NULL AND (%(everything)s OR t.vo = ANY(%(vos)s))
 GROUP BY t.status
@@ -55,46 +59,42 @@ _JOBS = f"""
 WITH g AS MATERIALIZED (
     SELECT id FROM brokerage_tallygroup WHERE family = 'vo' AND (%(everything)s OR vo = ANY(%(vos)s))
 )
-SELECT 'mark', 0, count(*) FROM brokerage_tallymark
+SELECT l.what, true, sum(l.n)::bigint, 0, NULL::timestamptz
+FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id GROUP BY 1 HAVING sum(l.n) > 0
 UNION ALL
-SELECT l.what, 0, sum(l.n)::bigint FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id GROUP BY 1 HAVING sum(l.n) > 0
-UNION ALL
-SELECT b.what, sum(b.n) FILTER (WHERE b.at > now() - interval '1 hour'), sum(b.n)::bigint
+SELECT b.what, false, sum(b.n)::bigint, coalesce(sum(b.n) FILTER (WHERE b.at > now() - interval '1 hour'), 0)::bigint, NULL
 FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
-WHERE b.step_s = {FIVE_MINUTES_S} AND b.what = ANY(%(final)s) AND b.at > now() - interval '1 day' GROUP BY 1 HAVING sum(b.n) > 0
+WHERE b.step_s = {FIVE_MINUTES_S} AND b.what = ANY (%(final)s) AND b.at > now() - interval '1 day' GROUP BY 1
+UNION ALL SELECT '', false, 0, 0, counted_at FROM brokerage_tallymark
 """
 
 
 def task_counts(scope: VoScope) -> StateCounts:
-    """Tasks by state; one statement."""
-    found = rows(_TASKS, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1, "recent": RECENT})
-    live = {state: n for is_live, state, n, _, _ in found if is_live}
-    ended = [row for is_live, *row in found if not is_live]
-    capped, partial = sum(live.values()) > MOST_LIVE, any(newest > RECENT for *_, newest in ended)
-    notes = [f"Those that ended are counted among the newest {RECENT:,} tasks."] * partial
-    notes += [f"More than {MOST_LIVE:,} have not ended; these are the first that were found."] * capped
+    """Tasks by state; two statements."""
+    live = dict(rows(_TASKS_LIVE, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1}))
+    ended = rows(_TASKS_ENDED, {**seen_by(scope), "recent": RECENT})
     return StateCounts(
         live={state: live[state] for state in TASK.states if state in live},
         ended={name: n for name in TASK.states for state, n, _, _ in ended if state == name},
         last_hour={state: n for state, _, n, _ in ended},
-        capped=capped,
-        partial=partial,
-        notes=notes,
+        capped=sum(live.values()) > MOST_LIVE,
+        partial=any(newest > RECENT for *_, newest in ended),
     )
 
 
 def job_counts(scope: VoScope) -> StateCounts:
-    """Jobs by state as the agent tally counted them last, and how many ended within a day; one statement, whatever the number."""
-    found = {
-        what: (n, in_last_hour or 0) for what, in_last_hour, n in rows(_JOBS, {**seen_by(scope), "final": sorted(JOB.final)})
-    }
-    marks, _ = found.pop("mark")
+    """Jobs by state as they were last counted, and those that ended in the last day; one statement, whatever their number."""
+    found = rows(_JOBS, {**seen_by(scope), "final": sorted(JOB.final)})
+    live = {state: n for state, is_live, n, _, _ in found if is_live}
+    ended = {state: (n, hour) for state, is_live, n, hour, _ in found if state and not is_live and n}
     return StateCounts(
-        live={state: found[state][0] for state in JOB.live if state in found},
-        ended={state: found[state][0] for state in JOB.states if state in found and state in JOB.final},
-        last_hour={state: found[state][1] for state in found if state in JOB.final},
-        counted=marks > 0,
-        notes=["Those that ended did so in the last 24 h."],
+        live={state: live[state] for state in JOB.states if state in live},
+        ended={state: ended[state][0] for state in JOB.states if state in ended},
+        last_hour={state: hour for state, (_, hour) in ended.items()},
+        capped=False,
+        partial=False,
+        of_a_day=True,
+        counted_at=next((at for *_, at in found if at), None),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -12,9 +12,10 @@ from django.db.models import OuterRef, Q, Subquery
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
 from brokerage.models.job import MERGE_RELATION, TO_REASSIGN
+from brokerage.rules.dispatch.settlement import first_line
 from monitoring.queries.copies import Copy, copies_of
 from monitoring.queries.database import alias
-from monitoring.queries.jobs import NO_QUEUE, OPEN
+from monitoring.queries.jobs import NO_QUEUE, OPEN, memory_of
 from workqueues.models import File, Task
 
 MOST_FILES = 500
@@ -42,7 +43,8 @@ class OutputRow:
 @dataclass(frozen=True, slots=True)
 class Try:
     """One job in the chain of tries; `retry_of`: the jobs whose inputs it tries again. `anew`: why it was closed to be brokered
-    anew, if it was.
+    anew, if it was. `start_time` of its payload, `run_s` that it took; `memory_mb` that it used, of those that it asked for,
+    0: not said.
     """
 
     id: int
@@ -52,8 +54,26 @@ class Try:
     status_since: datetime
     retry_of: tuple[int, ...]
     anew: str = ""
+    start_time: datetime | None = None
+    run_s: float | None = None
+    memory_mb: float | None = None
+    asked_mb: int = 0
+    error_code: str = ""
+    error_message: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How much of something a job used, and may use, 0: any; in `unit`, s or MB."""
+
+    what: str
+    used: float
+    most: float
+    unit: str
+
+
+WIDE = ("spec__job_parameters", "spec__job_values", "result__log_end", "result__metadata", "result__notes")
+"""Columns of jobs that a list of tries does without."""
 SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "lost_at")
 """Columns of a file that are shown as they are stored."""
 
@@ -107,15 +127,42 @@ def tries_of(job_id: int) -> list[Try]:
     for link in {(link.old_job_id, link.new_job_id) for link in [*near, *chain]}:
         retry_of[link[1]].append(link[0])
         retry_of.setdefault(link[0], [])
-    jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id")
-    return [
-        Try(
-            j.id, j.status, j.attempt_nr, _queue_of(j), j.status_since,
-            tuple(sorted(retry_of[j.id])),
-            j.result.error_message if j.sub_status == TO_REASSIGN and hasattr(j, "result") else "",
-        )
-        for j in jobs.select_related("computing_queue", "result")
-    ]  # fmt: skip
+    jobs = Job.objects.using(alias()).filter(id__in=list(retry_of)).order_by("id").defer(*WIDE)
+    return [_try(job, retry_of[job.id]) for job in jobs.select_related("computing_queue", "result", "spec")]
+
+
+def _try(job: Job, retry_of: list[int]) -> Try:
+    result, spec = getattr(job, "result", None), getattr(job, "spec", None)
+    anew = result.error_message if result and job.sub_status == TO_REASSIGN else ""
+    row = Try(job.id, job.status, job.attempt_nr, _queue_of(job), job.status_since, tuple(sorted(retry_of)), anew)
+    if result is None:
+        return row
+    begin, end = result.start_time, result.end_time
+    return replace(
+        row,
+        start_time=begin,
+        run_s=max((end - begin).total_seconds(), 0.0) if begin and end else None,
+        memory_mb=memory_of(result.metrics),
+        asked_mb=spec.ram_mb if spec else 0,
+        error_code=result.error_code,
+        error_message=first_line(result.error_message),
+    )
+
+
+def used_of(job: Job) -> list[Used]:
+    """What a job that ended used, as its pilot measured it, beside what it may have; empty where nothing is known."""
+    result, spec = getattr(job, "result", None), getattr(job, "spec", None)
+    if result is None or spec is None:
+        return []
+    begin, end, metrics = result.start_time, result.end_time, result.metrics or {}
+    run_s = max((end - begin).total_seconds(), 0.0) if begin and end else None
+    cpu_s = metrics.get("cpu_s")
+    table = (
+        ("Run time", run_s, spec.walltime_s, "s"),
+        ("Memory", memory_of(metrics), spec.ram_mb, "MB"),
+        ("Processor time, of the run time of its cores", cpu_s, (run_s or 0.0) * job.core_count, "s"),
+    )
+    return [Used(what, float(used), most, unit) for what, used, most, unit in table if isinstance(used, int | float)]
 
 
 def _queue_of(job: Job) -> str:

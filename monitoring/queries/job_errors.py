@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connections
-
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import ErrorFingerprint
@@ -16,7 +14,7 @@ from brokerage.rules.dispatch.retry_rules import COMPONENTS
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
-from monitoring.queries.database import alias
+from monitoring.queries.database import alias, rows
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
 
@@ -76,10 +74,10 @@ class JobErrors:
     others: int
 
 
-def job_errors(scope: VoScope, window: str) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope; four statements."""
+def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS) -> JobErrors:
+    """The errors with which most jobs ended in a window, in the VOs of the scope, or at one queue; four statements."""
     window_s, step_s = WINDOWS[window]
-    asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error")
+    asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
     found = counted(asked, scope)
     points: dict[int, list[int]] = {}
     others = 0
@@ -89,22 +87,14 @@ def job_errors(scope: VoScope, window: str) -> JobErrors:
         elif int(line.of):
             sums = points.setdefault(int(line.of), [0] * len(line.points))
             points[int(line.of)] = [a + b for a, b in zip(sums, line.points, strict=True)]
-    first = sorted(points, key=lambda error: (-sum(points[error]), error))[:MOST_ERRORS]
+    first = sorted(points, key=lambda error: (-sum(points[error]), error))[:most]
     others += sum(sum(points[error]) for error in points.keys() - {*first})
-    using = alias()
-    known = ErrorFingerprint.objects.using(using).in_bulk(first)
-    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    start, end = asked.span(clock.now())
-    vos = None if scope.everything else sorted(scope.names)
-    values = {"errors": first, "vos": vos, "step": step_s, "whats": list(asked.what), "start": start, "end": end}
-    with connections[using].cursor() as cursor:
-        cursor.execute(_BY_QUEUE, values)
-        for error, queue, n in cursor.fetchall():
-            queues[error].append((queue, n))
+    known = ErrorFingerprint.objects.using(alias()).in_bulk(first)
+    queues = {error: [(queue, sum(points[error]))] for error in first} if queue else _by_queue(asked, first, scope)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
-    rows = [
+    table = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
             queues[error][:MOST_QUEUES], len(queues[error]), is_known.first_seen,
@@ -114,4 +104,15 @@ def job_errors(scope: VoScope, window: str) -> JobErrors:
         )
         for error in first if (is_known := known.get(error)) is not None
     ]  # fmt: skip
-    return JobErrors(rows, found.counted_at, others)
+    return JobErrors(table, found.counted_at, others)
+
+
+def _by_queue(asked: Asked, errors: Sequence[int], scope: VoScope) -> Mapping[int, list[tuple[str, int]]]:
+    """Error -> queues where jobs ended with it, with how many, those with most first."""
+    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    start, end = asked.span(clock.now())
+    vos = None if scope.everything else sorted(scope.names)
+    values = {"errors": list(errors), "vos": vos, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
+    for error, queue, n in rows(_BY_QUEUE, values) if errors else ():
+        queues[error].append((queue, n))
+    return queues

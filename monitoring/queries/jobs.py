@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -84,8 +85,13 @@ def job_rows(jobs: QuerySet[Job]) -> list[JobRow]:
     return [_row(row) for row in jobs.values(*_SAME, "kind", *_COLUMNS, "result__metrics")]
 
 
+def memory_of(metrics: Mapping[str, Any] | None) -> float | None:
+    """The most memory that the payload had, MB, as its pilot measured it; None where that is not told, or is no number."""
+    rss = (metrics or {}).get("max_rss_mb")
+    return float(rss) if isinstance(rss, int | float) and not isinstance(rss, bool) else None
+
+
 def _row(row: dict[str, Any]) -> JobRow:
-    rss = (row["result__metrics"] or {}).get("max_rss_mb")
     values = {field: row[column] for column, field in _COLUMNS.items()}
     for text in ("error_code", "error_message"):
         values[text] = first_line(values[text] or "")  # a job that has not ended has no result row
@@ -94,5 +100,5 @@ def _row(row: dict[str, Any]) -> JobRow:
         **{name: row[name] for name in _SAME},
         kind=JobKind(row["kind"]).label,
         **values,
-        max_rss_mb=float(rss) if isinstance(rss, int | float) and not isinstance(rss, bool) else None,
+        max_rss_mb=memory_of(row["result__metrics"]),
     )

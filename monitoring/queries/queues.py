@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
 from brokerage.states import JOB
 from monitoring.queries.database import alias, rows
+from monitoring.queries.levels import levels_at_queues
 from monitoring.queries.tasks import visible_tasks
 
 
@@ -99,35 +100,34 @@ SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxti
 """Columns of a queue that are shown as they are stored."""
 
 
-_AT_QUEUES = """
-SELECT g.queue, l.what, sum(l.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
-WHERE g.family = 'place' AND g.queue <> '' GROUP BY 1, 2 HAVING sum(l.n) > 0
-UNION ALL
-SELECT q.name, '', count(*) FROM brokerage_pilot p JOIN brokerage_computingqueue q ON q.id = p.queue_id
-WHERE p.last_seen > now() - make_interval(mins => %(minutes)s) GROUP BY 1
-"""
-"""Queue, state, jobs; and, without a state, the pilots that were seen lately."""
-
-
 def queue_rows() -> list[QueueRow]:
-    """Every computing queue by name, with its jobs as the agent tally counted them last; three statements, whatever the size."""
-    jobs: dict[str, Counter[str]] = defaultdict(Counter)
-    for queue, what, n in rows(_AT_QUEUES, {"minutes": PILOT_SEEN_MIN}):
-        jobs[queue][what] = n
-    open_jobs = open_jobs_of_queues(using=alias())
-    return [
-        QueueRow(
-            **{name: getattr(q, name) for name in SAME},
-            site=q.site_id,
-            jobs_waiting=sum(jobs[q.name][state] for state in JOB.waiting),
-            jobs_open=open_jobs.get(q.id, 0),
-            jobs_starting=sum(jobs[q.name][state] for state in JOB.starting),
-            jobs_running=jobs[q.name]["running"],
-            jobs_ending=sum(jobs[q.name][state] for state in JOB.delivering),
-            pilots=jobs[q.name][""],
+    """Every computing queue by name, with its jobs as the agent tally counted them; four statements, whatever the size."""
+    jobs = {name: Counter(states) for name, states in levels_at_queues().items()}
+    pilots = dict(
+        rows(
+            """
+            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
+            GROUP BY queue_id
+            """,
+            {"minutes": PILOT_SEEN_MIN},
         )
-        for q in ComputingQueue.objects.using(alias()).order_by("name")
-    ]
+    )
+    open_jobs = open_jobs_of_queues(using=alias())
+    rows_of_queues = ComputingQueue.objects.using(alias()).order_by("name")
+    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), pilots.get(q.id, 0)) for q in rows_of_queues]
+
+
+def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int) -> QueueRow:
+    return QueueRow(
+        **{name: getattr(queue, name) for name in SAME},
+        site=queue.site_id,
+        jobs_waiting=sum(jobs[state] for state in JOB.waiting),
+        jobs_open=jobs_open,
+        jobs_starting=sum(jobs[state] for state in JOB.starting),
+        jobs_running=jobs["running"],
+        jobs_ending=sum(jobs[state] for state in JOB.delivering),
+        pilots=pilots,
+    )
 
 
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:
@@ -169,14 +169,9 @@ def queue_details(queue: ComputingQueue) -> QueueDetails:
         """,
         {"queue": queue.id, "minutes": PILOT_SEEN_MIN},
     )
+    jobs = levels_at_queues(queue.name).get(queue.name, {})
     return QueueDetails(
-        jobs=dict(
-            rows(
-                "SELECT status, count(*) FROM brokerage_job WHERE computing_queue_id = %(queue)s AND ended_at IS NULL "
-                "GROUP BY status ORDER BY status",
-                {"queue": queue.id},
-            )
-        ),
+        jobs={state: jobs[state] for state in JOB.states if state in jobs},
         open_jobs=open_jobs_of_queues(queue.id, alias()).get(queue.id, 0),
         storages=list(queue.storages.using(alias()).select_related("storage").order_by("storage_id", "access")),
         pilots=pilots,

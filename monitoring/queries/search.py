@@ -75,7 +75,7 @@ def by_text(text: str, scope: VoScope) -> list[Finds]:
         _newest("dataset", visible_datasets(scope), "dataset_name", text),
     ]
     owners = visible_tasks(scope).filter(user_name=text).order_by()[:1].values_list("user_name", flat=True)
-    tasks_of = [Find("owner", _list("task", user_name=owner), f"Tasks of {owner}") for owner in owners]
+    tasks_of = [Find("owner", reverse("page-user", args=[owner]), f"Tasks of {owner}") for owner in owners]
     return [finds for finds in (*found, Finds("owner", tasks_of)) if finds.found or finds.partly]
 
 

@@ -38,8 +38,13 @@ def states_plot(scope: VoScope, window: str = "24h") -> tuple[Plot, datetime | N
     """Jobs by state, and up to when they are counted."""
     window_s, step_s = WINDOWS[window]
     found = counted(Asked(JOB.live, window_s, step_s), scope)
-    curves = [Curve(name, colour, _added([found.line(state) for state in states])) for name, colour, states in STATE_GROUPS]
-    return Plot("Jobs by state", found.times, step_s, curves, stacked=True), found.counted_at
+    return by_state(found), found.counted_at
+
+
+def by_state(found: Series) -> Plot:
+    """How many jobs were in the states of each group."""
+    curves = [Curve(name, colour, added([found.line(state) for state in states])) for name, colour, states in STATE_GROUPS]
+    return Plot("Jobs by state", found.times, found.step_s, curves, stacked=True)
 
 
 def flow_plots(scope: VoScope, window: str, by: str) -> tuple[Plot, list[Plot], int, datetime | None]:
@@ -54,15 +59,16 @@ def flow_plots(scope: VoScope, window: str, by: str) -> tuple[Plot, list[Plot], 
         if line.of != OTHERS:
             totals[line.of] = totals.get(line.of, 0) + line.total
     names = sorted(totals, key=lambda name: (-totals[name], name))
-    small = [_flows(parts, name or NAMELESS[by], name) for name in names[:MOST_SMALL]]
-    return replace(_flows(found, "All jobs", ""), width=WIDE), small, len(names) - len(small), found.counted_at
+    small = [flows(parts, name or NAMELESS[by], name) for name in names[:MOST_SMALL]]
+    return replace(flows(found, "All jobs", ""), width=WIDE), small, len(names) - len(small), found.counted_at
 
 
-def _flows(found: Series, title: str, of: str) -> Plot:
+def flows(found: Series, title: str, of: str = "") -> Plot:
     """What happened in the steps that are over: one that is not would look like a fall."""
     curves = [Curve(what, FLOW_COLOURS[what], found.line(what, of).points[:-1]) for what in USUAL]
     return Plot(title, found.times[:-1], found.step_s, curves)
 
 
-def _added(lines: Sequence[Line]) -> list[int]:
+def added(lines: Sequence[Line]) -> list[int]:
+    """The lines as one."""
     return [sum(column) for column in zip(*(line.points for line in lines), strict=True)]

@@ -15,8 +15,9 @@ from django.utils.safestring import SafeString
 from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from brokerage.rules.dispatch.settlement import first_line
-from monitoring.charts import progress_bar, share_bar, throttle_ribbon
+from monitoring.charts import progress_bar, share_bar, state_ribbon, throttle_ribbon
 from monitoring.error_words import ERRORS
+from monitoring.histograms import draw_histogram
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
@@ -181,6 +182,8 @@ register.simple_tag(share_bar, name="share")
 register.simple_tag(draw, name="plot_picture")
 register.simple_tag(sparkline)
 register.simple_tag(throttle_ribbon, name="ribbon")
+register.simple_tag(state_ribbon)
+register.simple_tag(draw_histogram, name="histogram_picture")
 
 
 @register.simple_tag

@@ -7,24 +7,20 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.utils.safestring import SafeString, mark_safe
 from drf_spectacular.generators import SchemaGenerator
-from markdown_it import MarkdownIt
 
 from monitoring.api_reference import Operation, subjects
+from monitoring.markdown_blocks import blocks
 from monitoring.views.page import page, show
 
 READ = "schema:read"
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
-_FIRST_HEADING = 2
-"""Descriptions lie below the title of the page."""
 
 
 @page(READ)
 def api(request: HttpRequest) -> HttpResponseBase:
     """Every operation, by subject."""
     about, by_subject = _reference()
-    return show(request, "api.html", "api", {"about": _html(about), "subjects": by_subject})
+    return show(request, "api.html", "api", {"about": blocks(about), "subjects": by_subject})
 
 
 @page(READ)
@@ -34,7 +30,7 @@ def api_operation(request: HttpRequest, operation_id: str) -> HttpResponseBase:
     if operation is None:
         raise Http404(f"The API has no operation “{operation_id[:60]}”.")
     example = "" if operation.example is None else json.dumps(operation.example, indent=1)
-    context = {"operation": operation, "about": _html(operation.about), "example": example}
+    context = {"operation": operation, "about": blocks(operation.about), "example": example}
     return show(request, "api_operation.html", "api", context)
 
 
@@ -43,12 +39,3 @@ def _reference() -> tuple[str, Mapping[str, Sequence[Operation]]]:
     """What stands at the beginning, and the operations by subject. Made once in a process: the API does not change meanwhile."""
     document = SchemaGenerator().get_schema(request=None, public=True)
     return document["info"]["description"], subjects(document)
-
-
-def _html(text: str) -> SafeString:
-    """Markdown as HTML; tags in it stay text."""
-    tokens = _MARKDOWN.parse(text)
-    for token in tokens:
-        if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(6, _FIRST_HEADING + int(token.tag[1]) - 1)}"
-    return mark_safe(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))  # noqa: S308 - its HTML is switched off

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.access.sessions import password_is_fresh
-from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft, as_text, differences
 from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sent_base, sent_rows
 from broker_site.foundation.gdpconfig.effects import effects_of
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.listing import Effective
+from broker_site.foundation.gdpconfig.models import Change
 from broker_site.foundation.gdpconfig.store import preview
+from broker_site.foundation.gdpconfig.two_person import takes_two
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 from monitoring.queries.configuration import (
     ConfigRow,
@@ -33,7 +37,7 @@ from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.selection import unknown
 from monitoring.views.page import page, show
 
-READ, EDIT = "config:read", "config:edit"
+READ, EDIT, DRAFT = "config:read", "config:edit", "change:draft"
 KNOWN = ("q", "overridden")
 MOST_CANDIDATES = 50
 
@@ -84,15 +88,16 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
     """What lines of a change would lead to, and the form that applies them. Nothing is written."""
     problems: tuple[Problem, ...] = ()
     rows: list[dict[str, str]] = []
-    effects = replay = None
+    effects = replay = trial = None
     base = request.GET.get("base", "")
     try:
         rows = sent_rows(request.GET)
         number = sent_base(request.GET)
         if rows:
             with reading_only():
-                effects = effects_of(preview(Draft(draft_lines(rows), "", "", "page", base=number)))
-                replay = replayed(effects.before, effects.after)
+                steps = preview(Draft(draft_lines(rows), "", "", "page", base=number))
+                effects, trial = effects_of(steps), steering_trial(steps, clock.now())
+                replay = replayed(effects.before, effects.after) if effects.of_keys else None
     except BadConfig as bad:
         problems = bad.problems
     context: dict[str, Any] = {
@@ -101,10 +106,12 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "stale": any(problem.rule == "stale" for problem in problems),
         "effects": effects,
         "differs": effects is not None and any(line.differs for line in effects.lines),
+        "takes_two": effects is not None and settings.TWO_PERSON and any(takes_two(e.place) for e in effects.lines if e.differs),
         "replay": replay,
+        "trial": trial,
         "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
         "base": base or (effects.revision if effects else ""),
-        "may_edit": _may(request),
+        "may_edit": _may(request, DRAFT),
         "asks_password": not password_is_fresh(request.session),
     }
     return show(request, "config_draft.html", "config", context, status=400 if problems else 200, knows=(*FIELDS, "base"))
@@ -120,18 +127,25 @@ def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpR
     takes_back = [other.revision for other in made.reverted_by.all()]
     if data:
         names = ("kind", "app", "component", "name", "vo", "before", "until_before", "after", "until")
-        document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source")}
+        document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source", "approved_by")}
         told_lines = [{"key": line.place.key} | {name: getattr(line, name) for name in names} for line in lines]
         return JsonResponse({**document, "reverts": made.reverts_id, "reverted_by": takes_back, "lines": told_lines})
     context = {
         "made": made,
-        "lines": lines,
+        "lines": [(line, _columns(line)) for line in lines],
         "reverted_by": takes_back,
-        "may_edit": _may(request),
+        "may_edit": _may(request, DRAFT),
         "asks_password": not password_is_fresh(request.session),
     }
     return show(request, "change_set.html", "changes", context)
 
 
-def _may(request: HttpRequest) -> bool:
-    return may(authenticate(request), EDIT)
+def _columns(line: Change) -> list[tuple[str, str, str]]:
+    """Columns of a row that its line changed, before and after."""
+    if line.kind == CONFIG:
+        return []
+    return [(name, as_text(old), as_text(new)) for name, old, new in differences(line.before, line.after)]
+
+
+def _may(request: HttpRequest, right: str = EDIT) -> bool:
+    return may(authenticate(request), right)

@@ -16,9 +16,9 @@ from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.states import JOB
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
-from monitoring.queries.counts import job_counts, longest_waiting, task_counts
+from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
-from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of, used_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows, site_limits
 from monitoring.queries.series import states_plot
@@ -47,6 +47,8 @@ def home(request: HttpRequest) -> HttpResponseBase:
     context = {
         "tasks": task_counts(scope),
         "jobs": job_counts(scope),
+        "recent": RECENT,
+        "most_live": MOST_LIVE,
         "agents": agents,
         "unwell": [agent for agent in agents if agent.health != "well"],
         "queues": queues,
@@ -151,6 +153,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "standing": job_standing(row, None if scope.everything else scope.names, alias()),
         "pilot": pilot_of(row),
         "tries": tries,
+        "used": used_of(row),
         "came_from": [each for each in tries if each.anew and each.id in before],
         "anew_as": [each.id for each in tries if row.sub_status == TO_REASSIGN and job_id in each.retry_of],
         "merges": merges,

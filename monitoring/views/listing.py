@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
-from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import VoScope, may
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
@@ -130,6 +131,7 @@ def _html(
         "faults": faults,
         "wider": wider(listing, selection) if not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
+        "may_bulk": listing.name in ("tasks", "jobs") and may(authenticate(request), "bulk:make"),
         **listing.around(),
         **more,
     }

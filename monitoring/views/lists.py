@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
+from broker_site.foundation.gdpconfig.proposals import open_proposals
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
@@ -13,6 +14,7 @@ from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
+from monitoring.queries.levels import counted_at
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
@@ -30,8 +32,11 @@ DATASETS = LongList("datasets", DatasetRow, "datasets.html", DatasetFilter, visi
 """Newest first."""
 FILES = LongList("files", FileRow, "files.html", FileFilter, visible_files, file_rows, "dataset:read")
 """Newest first."""
-QUEUES = ShortList("queues", QueueRow, "queues.html", lambda _: queue_rows(), "grid:read", around=lambda: {"feeds": feed_lines()})
-"""By name; and how old the grid is."""
+QUEUES = ShortList(
+    "queues", QueueRow, "queues.html", lambda _: queue_rows(), "grid:read",
+    around=lambda: {"feeds": feed_lines(), "counted_at": counted_at()},
+)  # fmt: skip
+"""By name; and how old the grid is, and the numbers of jobs."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
@@ -43,8 +48,11 @@ TRANSFERS = LongList(
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
 """The fullest first."""
-CHANGES = LongList("changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read")
-"""Newest first."""
+CHANGES = LongList(
+    "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
+    around=lambda: {"proposals": open_proposals(alias())},
+)  # fmt: skip
+"""Newest first, below the proposals that wait for somebody."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
 """In life order."""
 

@@ -26,6 +26,8 @@ from brokerage.ledger.transfers.moves import TransferMove, move_transfers
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import (
     AskHour,
+    BulkAction,
+    BulkTarget,
     ComputingQueue,
     DeclaredSlots,
     ErrorFingerprint,
@@ -189,4 +191,7 @@ def moved_files(task: Task) -> None:
     TransferLink.objects.get_or_create(source_id=alpha.site_id, destination_id=beta.site_id)
     LinkHour.objects.create(source="A", destination="B", hour=timezone.now(), files=1, bytes=1, busy_s=1)
     run_agent("links", looked=True)
+    asked = {"of": "tasks", "act": "pause", "rights": {"superuser": True, "roles": {}}, "moment": timezone.now(), "n": 1}
+    action = BulkAction.objects.create(**asked, user=ensure_user("ada"))
+    BulkTarget.objects.create(action=action, target_id=task.id)
     TaskThrottle.objects.create(task=task, cause="disk_transfers", why="2 GB are brought for ada, 1 GB may be")

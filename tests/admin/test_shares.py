@@ -12,6 +12,9 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.models import Audit
 from broker_site.foundation.agency.look import Looks
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig.changesets import in_words
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet
+from broker_site.foundation.gdpconfig.store import revert
 from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import ROUND, run_agents, take
@@ -36,7 +39,15 @@ def tree() -> None:
 
 def posted(root: Client, name: str = "Group", **changes: Any) -> Any:
     """The answer to a new share."""
-    form = {"name": name, "vo": "demo", "parent": "Production", "value": 10, "position": 9, "throttled": "on"} | changes
+    form = {
+        "name": name,
+        "vo": "demo",
+        "parent": "Production",
+        "value": 10,
+        "position": 9,
+        "throttled": "on",
+        "why": "x",
+    } | changes
     return root.post(f"{LIST}add/", {key: value for key, value in form.items() if value is not None})
 
 
@@ -92,7 +103,7 @@ def test_what_cannot_work_is_refused_at_its_field(
 
 
 def test_a_share_cannot_be_below_itself(root: Client, tree: None) -> None:
-    form = {"parent": "MC", "value": 80, "position": 0, "throttled": "on"}
+    form = {"parent": "MC", "value": 80, "position": 0, "throttled": "on", "why": "x"}
     answer = root.post(f"{LIST}Production/change/", form)
     assert answer.context["adminform"].form.errors["parent"] == ["a share cannot be below itself"]
 
@@ -200,7 +211,7 @@ def test_the_page_tells_of_the_shares_of_ones_own_vos(client: Client, tree: None
 
 def test_siblings_that_become_all_zero_are_refused_also_by_a_move(root: Client, tree: None) -> None:
     GlobalShare.objects.filter(name="Analysis").update(value=0)
-    form = {"parent": "Analysis", "value": 80, "position": 0, "throttled": "on"}
+    form = {"parent": "Analysis", "value": 80, "position": 0, "throttled": "on", "why": "x"}
     errors = root.post(f"{LIST}Production/change/", form).context["adminform"].form.errors
     assert errors["value"] == ["the root: all its shares are zero, so nothing could run below it"]
     assert [error.code for error in errors.as_data()["value"]] == ["tree"]
@@ -259,3 +270,22 @@ def test_the_page_tells_the_same_of_work_queues_where_they_drive_a_vo(root: Clie
     page = root.get("/shares/").content.decode()
     assert "counted only" in page
     assert "work queue" in page
+
+
+def test_each_save_is_a_change_with_its_reason_and_an_older_form_is_refused(root: Client, tree: None) -> None:
+    change = f"{LIST}MC/change/"
+    seen = root.get(change).context["adminform"].form.fields["seen"].initial
+    form = {"parent": "Production", "value": 70, "position": 2, "throttled": "on", "why": "more MC", "seen": seen}
+    assert root.post(change, form | {"why": ""}).context["adminform"].form.errors["why"]
+    assert root.post(change, form | {"prod_source_label": "managed|test"}).status_code == 302
+    (line,) = Change.objects.filter(kind="share")
+    assert in_words("share", line.before, line.after) == "value 60 \N{RIGHTWARDS ARROW} 70"
+    assert (line.change_set.who, line.change_set.why, line.change_set.source) == ("root", "more MC", "admin")
+    late = root.post(change, form | {"value": 10})
+    assert "was changed meanwhile: by root: value 60" in str(late.context["adminform"].form.non_field_errors())
+    again = root.post(f"{LIST}Production/remove/", {"why": "gone"})
+    assert "there are shares below it: Data, MC" in str(again.context["form"].errors)
+    assert root.post(f"{LIST}Analysis/remove/", {"why": "gone"}).status_code == 302
+    assert Audit.objects.filter(act="globalshare.delete").count() == 1
+    revert(ChangeSet.objects.all()[0], who="root", why="back")
+    assert GlobalShare.objects.get(name="Analysis").working_group == "$"

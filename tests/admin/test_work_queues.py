@@ -26,7 +26,15 @@ def made(name: str, order: int, **more: Any) -> WorkQueue:
 
 def posted(root: Client, **changes: Any) -> Any:
     """The answer to a new work queue."""
-    form = {"queue_name": "evgensimul", "queue_order": 5, "status": "active", "vo": "*", "queue_type": "*", "queue_share": 40}
+    form = {
+        "queue_name": "evgensimul",
+        "queue_order": 5,
+        "status": "active",
+        "vo": "*",
+        "queue_type": "*",
+        "queue_share": 40,
+        "why": "x",
+    }
     form |= {"criteria": "processingType IN (:p1,:p2)", "variables": "p1:evgen,p2:simul"}
     return root.post(f"{LIST}add/", {name: value for name, value in (form | changes).items() if value is not None})
 

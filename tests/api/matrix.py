@@ -52,6 +52,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "task:transcend": frozenset({"production", "operator", "superuser"}),
     "queue:look": frozenset({"operator", "superuser"}),
     "job:rebroker": frozenset({"operator", "superuser"}),
+    "bulk:make": frozenset({"submitter", "session", "operator", "production", "superuser"}),
+    "bulk:read": _READERS,
     "transfer:read": _READERS,
     "transfer:retry": frozenset({"operator", "superuser"}),
     "transfer:cancel": frozenset({"operator", "superuser"}),
@@ -69,6 +71,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "schema:read": _READERS,
     "config:read": _READERS,
     "config:edit": frozenset({"superuser"}),
+    "share:edit": frozenset({"share-editor", "superuser"}),
+    "change:draft": frozenset({"share-editor", "superuser"}),
     "site:advertise": frozenset({"enrolment"}),
     "pilot:register": frozenset({"enrolment"}),
     "pilot:match": frozenset({"pilot"}),
@@ -164,7 +168,7 @@ def expected(permission: str, caller: str, path: str) -> Answer:
         return Answer()
     if name not in STRANGERS:
         return Answer(frozenset({403}))
-    page = not path.startswith("/api/") and not path.endswith((".json", ".csv")) and path != "/metrics"
+    page = not path.startswith("/api/v1/") and not path.endswith((".json", ".csv")) and path != "/metrics"
     return Answer(frozenset({302}), to_login=True) if page and name == "anonymous" else Answer(frozenset({401}))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from broker_site.roof import readiness
-from brokerage.models import IdleHour, LocalCopy
+from brokerage.models import IdleHour, LocalCopy, TallyGroup, TallyLevel, TallyMark
 from brokerage.queries.file_arrival import arrival_of
 from brokerage.rules.explain.file_arrival import sentence
 from monitoring.queries.agents import agent_rows
@@ -193,8 +193,13 @@ def test_why_no_connection_can_be_had_is_told_without_hosts_and_users(text: str,
 def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Client) -> None:
     assert client.get("/metrics").status_code == 401
     submitted(parameters())
+    group = TallyGroup.objects.create(family="vo", vo="demo")
+    TallyLevel.objects.create(group=group, what="running", n=3)
+    TallyMark.objects.create(seen="1:1:", counted_at=datetime(2026, 5, 4, tzinfo=UTC))
     text = admin_client.get("/metrics").content.decode()
     assert 'gridbroker_tasks{status="registered"} 1.0' in text
+    assert 'gridbroker_jobs{status="running"} 3.0' in text, "as the agent tally counted them"
+    assert "gridbroker_jobs_counted_timestamp_seconds 1.7778528e+09" in text
 
 
 def test_metrics_say_how_many_slots_idle_beside_what(admin_client: Client) -> None:

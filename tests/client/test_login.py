@@ -76,3 +76,13 @@ def test_a_kept_token_goes_to_the_server_that_it_is_for_and_to_no_other(ada: Bro
 def test_what_is_no_address_of_a_server_is_refused(url: str, nobody: Broker) -> None:
     said = nobody("login", url, "--token", stdin="gbu_x\n")
     assert (said.code, "Not the address of a server" in said.err) == (2, True)
+
+
+def test_whoami_tells_name_and_roles_and_as_json_what_they_allow(ada: Broker) -> None:
+    said = ada("whoami")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines()[0] == "ada"
+    assert "demo: " in said.out
+    (me,) = ada("whoami", "--json").documents
+    assert "task:submit" in me["permissions"]
+    assert "config:edit" not in me["permissions"]

@@ -14,11 +14,14 @@ from broker_site.roof.demo import Client
 from examples.demo.campaign import SOFTWARE
 from manage import OWN_INSTANCE
 from tests.api.people import person
-from workqueues.models import Task
+from workqueues.models import GlobalShare, Task
 
 
 @pytest.mark.django_db(transaction=True)
 def test_the_tour_is_submitted_once_and_whoever_comes_again_finds_it(live_server: LiveServer) -> None:
+    tour.prepare()
+    tour.prepare()
+    assert set(GlobalShare.objects.values_list("name", flat=True)) == {"Simulation", "Reconstruction", "Analysis"}
     client = Client(live_server.url, person("demo", ("demo", "submitter"), ("demo", "production")).token)
     first = tour.submit_missing(client)
     assert tour.submit_missing(client) == first

@@ -33,7 +33,7 @@ def test_history_of_before_is_kept_and_goes_on() -> None:
         executor.migrate([("gdpconfig", "0001_initial")])
         with connection.cursor() as cursor:
             cursor.execute(OLD)
-        MigrationExecutor(connection).migrate([("gdpconfig", "0002_change_sets")])
+        MigrationExecutor(connection).migrate([("gdpconfig", "0004_proposals")])
         sets = ChangeSet.objects.order_by("revision").values_list("revision", "who", "why", "source", "reverts_id")
         assert list(sets) == [(1, "ann", "slow", "", None), (2, "bob", "odd", "", None), (3, "cid", "back", "", 2)]
         lines = Change.objects.order_by("id").values_list("change_set_id", "vo", "before", "after", "kind")

@@ -70,7 +70,9 @@ from monitoring.queries.counts import longest_waiting
 from monitoring.queries.job import job_outputs, merges_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.task import count_jobs, find_task
+from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
+from monitoring.queries.users import user_errors
 from monitoring.tables import keyset
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
@@ -338,6 +340,12 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
     ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
+    (
+        "a task over time",
+        lambda: task_history(Task(id=7, creation_date=MINUTE_AGO)),
+        ("job_of_task", "job_ended_lately", "workqueues_filechange_task_id", "decision_of_task"),
+    ),
+    ("the errors of a user", lambda: user_errors("user7", ALL), ("job_ended_lately",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
 )
 PREPARING = (

@@ -102,7 +102,7 @@ class Details(TestCase):
             self.assertIn(part, page)
         self.assertEqual(
             page.count('href="/jobs/'),
-            30 + 1 + len({*Job.objects.filter(task_id=self.scene.running.id).values_list("status")}) + 1,
+            30 + 1 + len({*Job.objects.filter(task_id=self.scene.running.id).values_list("status")}) + 2,
         )
 
     def test_a_task_that_failed_tells_the_errors_of_its_jobs_by_code_on_every_way(self) -> None:

@@ -21,6 +21,7 @@ from broker_site.foundation.gdpconfig.exchange import exported, imported
 from broker_site.foundation.gdpconfig.models import ChangeSet, Override
 from broker_site.foundation.gdpconfig.store import preview
 from broker_site.foundation.kernel import clock
+from workqueues.models import GlobalShare, WorkQueue
 
 pytestmark = pytest.mark.django_db
 
@@ -59,7 +60,8 @@ def test_what_was_exported_is_imported_again_in_one_set(tmp_path: Path) -> None:
     text, before = config("export"), stored()
     assert text == config("export")
     assert text.startswith('{"overrides": [\n{"key": "agents.PERIOD_reap", "value": "20s", "until": "')
-    assert len(text.splitlines()) == 5
+    assert len(text.splitlines()) == 9
+    assert '"work_queues": [\n{"name": "default", "vo": "*", "queue_order": 1000,' in text
     for component, name, vo in (("jobbroker", "NQUEUED_SAT_CAP", ""), ("agents", "PERIOD_reap", "")):
         remove_override(component, name, vo=vo, who="bob", why="x")
     told = config("import", file(tmp_path, text), "--reason", "back", "--who", "ann")
@@ -94,9 +96,9 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("", "no JSON that can be read"),
-        ("[]", "one member, overrides"),
-        ('{"overrides": 7}', "one member, overrides"),
-        ('{"overrides": [], "more": 7}', "one member, overrides"),
+        ("[]", "the members overrides, shares, work_queues"),
+        ('{"overrides": 7}', "overrides is to be a list"),
+        ('{"overrides": [], "more": 7}', "the members overrides, shares, work_queues"),
         ('{"overrides": [', "no JSON that can be read"),
         ("[" * 100_000, "no JSON that can be read"),
         (entries("7"), "key and value are expected"),
@@ -133,6 +135,25 @@ def test_a_file_made_on_an_older_revision_is_refused_where_that_changed(tmp_path
     assert "Applied as revision 4" in config("import", name, "--reason", "x", "--base", "3")
 
 
+def test_shares_and_work_queues_go_with_the_overrides_and_a_list_that_is_not_named_is_left_alone(tmp_path: Path) -> None:
+    shares = """{"shares": [{"name": "Top", "vo": "demo", "value": 60},
+        {"name": "MC", "vo": "demo", "parent": "Top", "value": 1.5}],
+        "work_queues": [{"name": "default", "vo": "*", "queue_order": 9},
+        {"name": "evgen/managed", "vo": "demo", "queue_order": 1, "criteria": "processingType = :p",
+        "variables": "p:evgen", "queue_share": 40}]}"""
+    told = config("import", file(tmp_path, shares), "--reason", "from the repository")
+    assert "share MC for demo: new: parent Top, value 1.5, throttled true" in told
+    assert "work queue default for *: queue_order 1000 \N{RIGHTWARDS ARROW} 9" in told
+    assert (WorkQueue.objects.get(queue_name="evgen").queue_type, GlobalShare.objects.get(name="MC").value) == ("managed", 1.5)
+    text = config("export")
+    assert "all of it holds already" in config("import", file(tmp_path, text), "--reason", "again", "--only")
+    config("import", file(tmp_path, '{"shares": [{"name": "Top", "vo": "demo", "value": 60}]}'), "--reason", "x", "--only")
+    assert list(GlobalShare.objects.values_list("name", flat=True)) == ["Top"]
+    assert WorkQueue.objects.count() == 2
+    with pytest.raises(CommandError, match=r"lines\[0\].queue_order: evgen \(demo, managed\) has the order 1 already"):
+        config("import", file(tmp_path, '{"work_queues": [{"name": "q", "vo": "*", "queue_order": 1}]}'), "--reason", "x")
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=30), max_size=3))
 def test_any_text_that_can_be_set_survives_the_file(values: list[str]) -> None:
@@ -142,7 +163,9 @@ def test_any_text_that_can_be_set_survives_the_file(values: list[str]) -> None:
                 set_override("task_watcher", "EXPRESS_SHARE", value, vo=f"vo{number}", who="bob", why="x")
             with contextlib.suppress(BadConfig):
                 set_override("prod_job_throttler", f"NQUEUELIMIT_{value}", 7, who="bob", why="x")
-        assert preview(Draft(imported(exported()), "", "", "import")) == [step for step in _steps() if not step.differs]
+        steps = preview(Draft(imported(exported()), "", "", "import"))
+        assert [step for step in steps if step.place.kind == "config"] == _steps()
+        assert not [step for step in steps if step.differs]
         transaction.set_rollback(True)
 
 

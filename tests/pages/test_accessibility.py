@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -11,13 +12,18 @@ from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access.models import User
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.gdpconfig import set_override
-from broker_site.foundation.gdpconfig.models import ChangeSet
-from brokerage.models import Job, Transfer
+from broker_site.foundation.gdpconfig.changesets import Draft, named_line
+from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
+from broker_site.foundation.gdpconfig.proposals import propose
+from broker_site.foundation.kernel import clock
+from brokerage.ledger.bulk import Wish, start
+from brokerage.models import BulkAction, BulkTarget, Job, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
 from tests.pages.test_browser import sign_in
-from workqueues.models import Dataset, File
+from workqueues.models import Dataset, File, GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
 
@@ -30,24 +36,32 @@ def addresses(scene: Scene) -> Iterator[str]:
     """Each page once, with rows on it where the scene has some."""
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
-    known = {
+    GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
+    Proposal.objects.create(who="user:bob", why="slow", source="page", lines=[], expires_at="2100-01-01T00:00Z")
+    names = {"page-share": "Data", "page-user": "grace"}
+    known: dict[str, Any] = {
         "task_id": scene.pending.id,
         "job_id": job.id,
         "dataset_id": dataset.id,
         "file_id": File.objects.filter(dataset=dataset).latest("id").id,
         "name": "GAMMA",
         "key": "jobbroker.NQUEUED_SAT_CAP",
+        "proposal_id": Proposal.objects.latest("id").id,
+        "action_id": BulkAction.objects.latest("id").id,
         "operation_id": "tasks_create",
         "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
         assert isinstance(pattern, URLPattern)
         named = {name: known[name] for name in pattern.pattern.converters if name in known}
+        if pattern.name in names:
+            named["name"] = names[pattern.name]
         is_page = pattern.name and not pattern.name.endswith(("-data", "-asks", "-waiting")) and pattern.name not in NOT_SHOWN
         if is_page:
             yield reverse(str(pattern.name), kwargs=named)
     yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=7"
     yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=many"
+    yield f"/bulk/new/?of=tasks&act=priority&id={scene.running.id}"
     yield f"/tasks/{scene.running.id}/"
     yield f"/tasks/{scene.done.id}/"
     yield "/tasks/?task_name=nothing-like-it"
@@ -59,6 +73,10 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     assert not Transfer.objects.exists(), "the scene has transfers now: visit theirs too"
     set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="ada", why="slow links")
     User.objects.filter(pk=visitor().pk).update(is_superuser=True)  # who sees every form
+    propose(Draft([named_line("config", "feeds.FEED_MAX_LOSS", "", "0.5")], "bob", "more may go", "page"))
+    asked = Wish("tasks", "pause", [scene.pending.id, scene.done.id], clock.now(), {"vo": "demo"})
+    begun = start(Principal("user", "ada", user=visitor(), superuser=True), asked)
+    BulkTarget.objects.filter(action=begun, target_id=scene.done.id).update(outcome="skipped", said="it is done")
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", viewport={"width": 1280, "height": 900})
     page = context.new_page()
     elsewhere: list[str] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -11,11 +12,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, row_link
+from broker_site.foundation.adminpages import ReadOnlyAdmin, row_link
+from broker_site.foundation.gdpconfig.admin.steered import SteeredAdmin, SteeredForm
+from broker_site.foundation.gdpconfig.changesets import Place
 from workqueues.admin.trying import TryForm
 from workqueues.models import ProcessLock, Submission, Task, WorkQueue
-from workqueues.queries.work_queues import WorkQueues, definition
-from workqueues.rules.work_queues.lint import faults, warnings
+from workqueues.queries.steered_rows import WORK_QUEUE_COLUMNS, queue_place, split_name
+from workqueues.queries.work_queues import WorkQueues, definition, unique_name
+from workqueues.rules.work_queues.lint import warnings
 from workqueues.rules.work_queues.task_attributes import ATTRIBUTES, spelled
 
 FIELDS = (
@@ -24,8 +28,10 @@ FIELDS = (
 )  # fmt: skip
 
 
-class WorkQueueForm(ModelForm):
-    """A work queue that is held to the rules of its criteria and to the queues beside it."""
+class WorkQueueForm(SteeredForm):
+    """A work queue that is held to the rules of its criteria and to the queues beside it; name, label and VO stay."""
+
+    places = {"key": "queue_name"}
 
     class Meta:
         model = WorkQueue
@@ -36,23 +42,21 @@ class WorkQueueForm(ModelForm):
             "status": forms.Select(choices=[("active", "active"), ("inactive", "inactive")]),
         }
 
-    def clean(self) -> dict[str, Any] | None:
-        data = super().clean()
-        if not self.errors:
-            others = WorkQueue.objects.exclude(pk=self.instance.pk).select_related("partition")
-            written = definition(WorkQueue(**self.cleaned_data))
-            for fault in faults(written, map(definition, others)):
-                self.add_error(fault.field, forms.ValidationError(fault.message, code=fault.rule))
-        return data
+    def line_place(self, row: WorkQueue) -> Place:
+        return queue_place(row)
+
+    def line_columns(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
+        partition = cleaned["partition"]
+        columns = {column.name: cleaned[column.name] for column in WORK_QUEUE_COLUMNS}
+        return columns | {"partition": unique_name(partition) if partition else ""}
 
 
 @admin.register(WorkQueue)
-class WorkQueueAdmin(AuditedAdmin):
+class WorkQueueAdmin(SteeredAdmin):
     """Partitions of the workload: which tasks each takes, in order, and its share."""
 
     form = WorkQueueForm
-    fields = (*FIELDS, "attributes")
-    readonly_fields = ("attributes",)
+    fields = (*FIELDS, "attributes", "why", "seen")
     list_display = ("queue_order", "queue_name", "queue_type", "vo", "queue_share", "is_partition", "partition", "criteria",
                     "status")  # fmt: skip
     list_display_links = ("queue_name",)
@@ -60,6 +64,17 @@ class WorkQueueAdmin(AuditedAdmin):
     ordering = ("queue_order",)
     search_fields = ("queue_name",)
     change_list_template = "admin/workqueues/trying.html"
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Tasks and keys of the configuration know a queue by its name, so that stays."""
+        return ("attributes",) if obj is None else ("attributes", "queue_name", "vo", "queue_type")
+
+    def pk_of(self, place: Place) -> int:
+        name, label = split_name(place.name)
+        return WorkQueue.objects.values_list("pk", flat=True).get(queue_name=name, queue_type=label, vo=place.vo)
+
+    def place_of(self, obj: WorkQueue) -> Place:
+        return queue_place(obj)
 
     @admin.display(description="Attributes of tasks")
     def attributes(self, _queue: WorkQueue) -> str:

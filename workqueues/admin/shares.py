@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.db.models import Case, FloatField, QuerySet, Sum, Value, When, Window
 from django.forms import ModelForm
@@ -13,58 +13,36 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from broker_site.foundation.adminpages import AuditedAdmin, ReadOnlyAdmin, VoFilter
-from broker_site.foundation.agency.look import look_after_commit
+from broker_site.foundation.adminpages import ReadOnlyAdmin, VoFilter
+from broker_site.foundation.gdpconfig.admin.steered import SteeredAdmin, SteeredForm
+from broker_site.foundation.gdpconfig.changesets import Place
 from workqueues.admin.trying import TryForm
 from workqueues.models import GlobalShare, ShareStanding, Task, ThrottleVerdict, WorkQueueStanding
 from workqueues.queries.shares import PATTERNS, bad_patterns, trees
-from workqueues.rules.shares.mapping import UNDEFINED, LeafTrial, trials
-from workqueues.rules.shares.patterns import pattern_fault
-from workqueues.rules.shares.tree import BadTree, check, targets, walk
+from workqueues.queries.steered_rows import SHARE_COLUMNS, share_place
+from workqueues.rules.shares.mapping import LeafTrial, trials
+from workqueues.rules.shares.tree import targets, walk
 from workqueues.rules.work_queues.task_attributes import spelled
 
 FIELDS = ("name", "vo", "parent", "value", "position", "throttled", *PATTERNS)
+ASKED = (*FIELDS, "why", "seen")
 
 
-class ShareForm(ModelForm):
+class ShareForm(SteeredForm):
+    """A share; name and VO stay once it is there."""
+
+    places = {"key": "name"}
+
     class Meta:
         model = GlobalShare
         fields = FIELDS
 
-    def clean(self) -> dict[str, Any] | None:
-        data = super().clean()
-        for name in PATTERNS:
-            if fault := pattern_fault(self.cleaned_data.get(name) or ""):
-                self.add_error(name, forms.ValidationError(fault, code="pattern"))
-        values = {"name": self.instance.name, "vo": self.instance.vo} | self.cleaned_data
-        parent = values.get("parent")
-        if parent is not None and parent.vo != values["vo"]:
-            self.add_error("parent", forms.ValidationError(f"{parent} is a share of {parent.vo}", code="vo"))
-        if values["name"] == UNDEFINED:
-            self.add_error("name", forms.ValidationError("the name of what no share takes", code="name"))
-        if not self.errors:
-            self._check_tree(GlobalShare(**values))
-        return data
+    def line_place(self, row: GlobalShare) -> Place:
+        return share_place(row.name, row.vo)
 
-    def _check_tree(self, edited: GlobalShare) -> None:
-        rows = {row.name: row for row in GlobalShare.objects.filter(vo=edited.vo)} | {edited.name: edited}
-        if edited.name in _above(edited, rows):
-            self.add_error("parent", forms.ValidationError("a share cannot be below itself", code="circle"))
-            return
-        try:
-            check(trees(rows.values())[edited.vo].nodes)
-        except BadTree as error:
-            self.add_error("value", forms.ValidationError(str(error), code="tree"))
-
-
-def _above(share: GlobalShare, rows: dict[str, GlobalShare]) -> list[str]:
-    """The names of all that stand above a share; of a circle, once around."""
-    names: list[str] = []
-    name = share.parent_id
-    while name is not None and name not in names:
-        names.append(name)
-        name = rows[name].parent_id if name in rows else None
-    return names
+    def line_columns(self, cleaned: Mapping[str, Any]) -> dict[str, Any]:
+        parent = cleaned["parent"]
+        return {column.name: cleaned[column.name] for column in SHARE_COLUMNS} | {"parent": parent.name if parent else ""}
 
 
 INDENT = "\u2003"
@@ -87,11 +65,11 @@ def _in_trees() -> dict[str, Case]:
 
 
 @admin.register(GlobalShare)
-class GlobalShareAdmin(AuditedAdmin):
+class GlobalShareAdmin(SteeredAdmin):
     """Shares of a VO: what part of the power each gets."""
 
     form = ShareForm
-    fields = FIELDS
+    fields = ASKED
     list_display = ("in_tree", "vo", "value", "of_siblings", "of_all", "throttled", *PATTERNS)
     search_fields = ("name",)
     change_list_template = "admin/workqueues/trying.html"
@@ -110,6 +88,12 @@ class GlobalShareAdmin(AuditedAdmin):
         listing = request.resolver_match is not None and str(request.resolver_match.url_name).endswith("_changelist")
         return ("place_in_tree", "name") if listing else ("name",)
 
+    def pk_of(self, place: Place) -> str:
+        return place.name
+
+    def place_of(self, obj: GlobalShare) -> Place:
+        return share_place(obj.name, obj.vo)
+
     @admin.display(description="Share")
     def in_tree(self, share: Any) -> str:
         """The name, further in for each level."""
@@ -126,7 +110,6 @@ class GlobalShareAdmin(AuditedAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:
         """Save, and tell where siblings do not make a hundred."""
         super().save_model(request, obj, form, change)
-        look_after_commit("share")
         for line in _uneven(obj.vo):
             self.message_user(request, line, messages.WARNING)
 

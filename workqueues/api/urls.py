@@ -7,6 +7,7 @@ from django.urls import path
 from workqueues.api.catalogue import CloseDataset, RecoverFiles
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
 from workqueues.api.read_grants import ReadGrants
+from workqueues.api.shares import Shares, WorkQueueRows
 from workqueues.api.task_commands import button_view, rest_view
 from workqueues.api.tasks import TaskHistory, Tasks
 from workqueues.api.throttling import ThrottleVerdicts
@@ -26,6 +27,8 @@ urlpatterns = [
     path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
     path("read-grants/", ReadGrants.as_view({"get": "list", "post": "create"}), name="read-grant-list"),
     path("read-grants/<int:grant_id>/", ReadGrants.as_view({"get": "retrieve", "delete": "destroy"}), name="read-grant-detail"),
+    path("shares/", Shares.as_view(), name="share-list"),
+    path("work-queues/", WorkQueueRows.as_view(), name="work-queue-list"),
     path("throttle-verdicts/", ThrottleVerdicts.as_view({"get": "list"}), name="throttle-verdict-list"),
 ]
 

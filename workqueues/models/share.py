@@ -91,7 +91,7 @@ class WorkQueue(models.Model):
     queue_type = models.CharField(max_length=32, help_text="prodSourceLabel the queue is for; empty: all")
     vo = models.CharField(max_length=32, help_text="virtual organization; *: all")
     queue_share = models.SmallIntegerField(null=True, blank=True, help_text="share; null: not throttled")
-    queue_order = models.SmallIntegerField(unique=True, help_text="queues with lower order are evaluated first")
+    queue_order = models.SmallIntegerField(help_text="queues with lower order are evaluated first")
     criteria = models.CharField(
         max_length=256, blank=True, default="", help_text="selection over task parameters; empty takes all"
     )
@@ -107,7 +107,11 @@ class WorkQueue(models.Model):
     status = models.CharField(max_length=64, default="active", help_text="active or inactive")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["queue_name", "queue_type", "vo"], name="work_queue_name")]
+        constraints = [
+            models.UniqueConstraint(fields=["queue_name", "queue_type", "vo"], name="work_queue_name"),
+            # Deferred, so that one set of changes may let two queues change places.
+            models.UniqueConstraint(fields=["queue_order"], name="work_queue_order", deferrable=models.Deferrable.DEFERRED),
+        ]
 
     def __str__(self) -> str:
         return self.queue_name

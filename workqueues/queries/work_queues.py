@@ -34,15 +34,21 @@ class WorkQueues:
     @classmethod
     def load(cls) -> WorkQueues:
         """Read them; a fault is logged once."""
-        rows = {unique_name(row): row for row in WorkQueue.objects.filter(status="active").select_related("partition")}
+        found = cls.of(WorkQueue.objects.filter(status="active").select_related("partition"))
+        for fault in found.faults.items():
+            _log_once(*fault)
+        return found
+
+    @classmethod
+    def of(cls, active: Iterable[WorkQueue]) -> WorkQueues:
+        """These ones, stored or not."""
+        rows = {unique_name(row): row for row in active}
         queues, faults = [], {}
         for name, row in rows.items():
             try:
                 queues.append(definition(row).read())
             except (BadCriteria, BadVariables) as error:
                 faults[name] = str(error)
-        for fault in faults.items():
-            _log_once(*fault)
         return cls(rows, queues, faults)
 
     def mapped(self, columns: Mapping[str, Any]) -> QueueChoice:

@@ -6,7 +6,7 @@ import getpass
 from collections.abc import Sequence
 
 from broker_site.client import credentials
-from broker_site.client.command.grammar import Verb, option
+from broker_site.client.command.grammar import JSON, Verb, option
 from broker_site.client.command.session import Session
 from broker_site.client.connection import checked_url
 from broker_site.client.errors import OK, Unusable
@@ -43,6 +43,14 @@ def _check(session: Session) -> int:
     return OK
 
 
+def whoami(session: Session) -> int:
+    """Who the server takes the caller for, with the roles in each VO; as JSON the permissions too."""
+    me = session.client.connection.get("me/")
+    lines = [f"{me['name']}{' (superuser)' if me['superuser'] else ''}"]
+    session.printer.document(me, [*lines, *(f"{vo}: {', '.join(roles)}" for vo, roles in me["roles"].items())], key="name")
+    return OK
+
+
 VERBS: Sequence[Verb] = (
     Verb(
         ("login",),
@@ -54,4 +62,5 @@ VERBS: Sequence[Verb] = (
             option("--check", action="store_true", help="tell server and token, where they come from, and whether they are good"),
         ),
     ),
+    Verb(("whoami",), "who the server takes you for, and your roles", whoami, (JSON,)),
 )

@@ -33,6 +33,8 @@ job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
 job:kill        | user      | owner operator        | audited
 job:retry       | user      | owner operator        | audited
+bulk:make       | user      | owner operator production | audited
+bulk:read       | user      | {READERS}             |
 transfer:read   | user      | {READERS}             |
 transfer:retry  | user      | operator              | audited
 transfer:cancel | user      | operator              | audited
@@ -47,6 +49,8 @@ grid:read       | user      | {READERS}             |
 schema:read     | user      | {READERS}             |
 config:read     | user      | {READERS}             |
 config:edit     | user      |                       | audited
+share:edit      | user      | share-editor          | audited
+change:draft    | user      | share-editor          | audited
 site:advertise  | enrolment |                       |
 pilot:register  | enrolment |                       | audited
 pilot:match     | pilot     |                       |

@@ -1,15 +1,17 @@
 """What somebody wants to change, as a draft: lines of before and after, with author, reason and source. Pure: no Django.
 
 A line says its kind; the writer (`store`) asks the kind's `LineKind` what the line means. Kinds: `config`, an override of a key
-(`override_lines`). Apps whose tables are steered in the same way declare kinds of their own with `declare_kind`.
+(`override_lines`). Apps whose tables are steered in the same way declare kinds of their own with `declare_kind` (`row_lines`):
+the text of such a line is a JSON object with all columns of the row.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from broker_site.foundation.gdpconfig.keys import APP
 from broker_site.foundation.kernel.registry import Registry
@@ -36,11 +38,18 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key as it is written."""
+        """The key as it is written; of a row its kind and name."""
+        if self.kind != CONFIG:
+            return f"{words_of_kind(self.kind)} {self.name}"
         return f"{self.component}.{self.name}" if self.app == APP else f"{self.app}:{self.component}.{self.name}"
 
     def __str__(self) -> str:
         return f"{self.key} for {self.vo}" if self.vo else self.key
+
+
+def words_of_kind(kind: str) -> str:
+    """`work_queue` as people read it."""
+    return kind.replace("_", " ")
 
 
 def split_key(key: str) -> tuple[str, str, str]:
@@ -73,6 +82,22 @@ class Line:
     @property
     def place(self) -> Place:
         return Place(self.kind, self.app, self.component, self.name, self.vo)
+
+
+def named_line(
+    kind: str,
+    key: str,
+    vo: str,
+    value: object = None,
+    *,
+    remove: bool = False,
+    until: datetime | None = None,
+    says_before: bool = False,
+    before: str | None = None,
+) -> Line:
+    """A line by the key as it is written, or by the name of a row."""
+    app, component, name = split_key(key) if kind == CONFIG else (APP, kind, key.strip())
+    return Line(component, name, value, remove, vo, app, until, kind, says_before, before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +153,9 @@ class LineKind(Protocol):
     def standing(self, places: Sequence[Place]) -> Mapping[Place, Standing]:
         """What stands at these places, in a number of queries that does not grow with them; nothing where nothing stands."""
 
+    def together(self, steps: Sequence[Step]) -> Sequence[Problem]:
+        """What is wrong with all that would stand after these steps of the kind, by line: `lines[2].parent`."""
+
     def write(self, changes: Sequence[Change]) -> None:
         """Let what the lines say hold from the commit on, in a number of queries that does not grow with them."""
 
@@ -138,6 +166,39 @@ LINE_KINDS: Registry[LineKind] = Registry("kind of line")
 def declare_kind(name: str, kind: LineKind) -> None:
     """Add a kind of line; ValueError if there is one of that name."""
     LINE_KINDS.add(name, kind)
+
+
+def columns_of(text: str | None) -> dict[str, Any]:
+    """The columns of a row as the line of a set has them; none of a row that is not there."""
+    read = json.loads(text) if text is not None else {}
+    return read if isinstance(read, dict) else {}
+
+
+def differences(before: str | None, after: str | None) -> list[tuple[str, Any, Any]]:
+    """Column, what it was and what it is, of the texts of a row; None where there is no row or no such column."""
+    old, new = columns_of(before), columns_of(after)
+    return [(name, old.get(name), new.get(name)) for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+def in_words(kind: str, before: str | None, after: str | None, most: int = 80) -> str:
+    """What a line changes, short: of a row only the columns that differ."""
+    arrow = "\N{RIGHTWARDS ARROW}"
+    if kind == CONFIG:
+        return f"{as_text(before, most)} {arrow} {as_text(after, most)}"
+    if after is None:
+        return "removed"
+    changed = differences(before, after)
+    if before is None:
+        return "new: " + ", ".join(f"{name} {as_text(new, most)}" for name, _, new in changed if new not in ("", None, False))
+    return ", ".join(f"{name} {as_text(old, most)} {arrow} {as_text(new, most)}" for name, old, new in changed)
+
+
+def as_text(value: Any, most: int = 1_000) -> str:
+    """The value of a column as people read it."""
+    if value is None:
+        return "none"
+    said = value if isinstance(value, str) else json.dumps(value)
+    return said[:most] or "empty"
 
 
 def signature_problems(draft: Draft) -> Iterator[Problem]:

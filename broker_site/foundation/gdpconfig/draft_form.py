@@ -1,4 +1,7 @@
-"""Lines of a change as forms of the pages send them: `key`, `vo`, `value`, `until` and `act`, once for each line."""
+"""Lines of a change as forms of the pages send them: `kind`, `key`, `vo`, `value`, `until` and `act`, once for each line.
+
+Of a row `key` is its name and `value` its columns as a JSON object.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from itertools import zip_longest
 
 from django.http import QueryDict
 
-from broker_site.foundation.gdpconfig.changesets import Line, split_key
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Line, named_line
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.kernel.verdict import Problem
 
-FIELDS = ("key", "vo", "value", "until", "act")
+FIELDS = ("key", "vo", "value", "until", "act", "kind")
 MOST_TYPED = 100
 """Lines that one form may have; more go by REST or by an import."""
 REMOVE = "remove"
@@ -32,7 +35,7 @@ def draft_lines(rows: list[dict[str, str]]) -> list[Line]:
     """The lines that they mean. BadConfig: an end that is no time."""
     lines, faults = [], []
     for number, row in enumerate(rows):
-        app, component, name = split_key(row["key"])
+        kind = row["kind"].strip() or CONFIG
         remove = row["act"] == REMOVE
         until = None
         if row["until"].strip() and not remove:
@@ -41,7 +44,7 @@ def draft_lines(rows: list[dict[str, str]]) -> list[Line]:
             except ValueError:
                 faults.append(Problem(f"lines[{number}].until", "format", "a time as 2026-12-24 18:00, in UTC"))
         value = None if remove else row["value"].strip()
-        lines.append(Line(component, name, value, remove=remove, vo=row["vo"].strip(), app=app, until=until))
+        lines.append(named_line(kind, row["key"], row["vo"].strip(), value, remove=remove, until=until))
     if faults:
         raise BadConfig(*faults)
     return lines

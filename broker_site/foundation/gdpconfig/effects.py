@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from broker_site.foundation.gdpconfig import keys
-from broker_site.foundation.gdpconfig.changesets import CONFIG, Place, Step
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Place, Step, in_words
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.models import Override, Revision
 from broker_site.foundation.gdpconfig.values import Config, Row
@@ -21,7 +21,7 @@ NOT_DECLARED = ""
 class Effect:
     """One line of a draft: the override before and after (None: none), and the value that holds then, as text.
 
-    Of a line for all VOs that is the value of VOs without an override of their own.
+    Of a line for all VOs that is the value of VOs without an override of their own; of a row it is the row.
     """
 
     place: Place
@@ -33,6 +33,11 @@ class Effect:
     effective_after: str
     differs: bool
 
+    @property
+    def words(self) -> str:
+        """What it changes, short."""
+        return in_words(self.place.kind, self.before, self.after)
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:
@@ -42,6 +47,11 @@ class Effects:
     lines: tuple[Effect, ...]
     before: Config
     after: Config
+
+    @property
+    def of_keys(self) -> bool:
+        """Whether any line is of a key of the configuration."""
+        return any(line.place.kind == CONFIG for line in self.lines)
 
 
 def effects_of(steps: Sequence[Step]) -> Effects:
@@ -63,9 +73,10 @@ def _config(revision: int, texts: Mapping[Place, str | None]) -> Config:
 def _effects(steps: Sequence[Step], before: Config, after: Config) -> Iterable[Effect]:
     for step in steps:
         told: dict[str, Any] = {name: getattr(step, name) for name in ("place", "before", "until_before", "after", "until")}
-        yield Effect(
-            **told, effective_before=_holds(before, step.place), effective_after=_holds(after, step.place), differs=step.differs
-        )
+        holds = [_holds(config, step.place) for config in (before, after)]
+        if step.place.kind != CONFIG:
+            holds = [text or NOT_DECLARED for text in (step.before, step.after)]
+        yield Effect(**told, effective_before=holds[0], effective_after=holds[1], differs=step.differs)
 
 
 def _holds(config: Config, place: Place) -> str:

@@ -1,56 +1,85 @@
-"""Overrides as a JSON document, sorted and with one override a line, so that it can be kept and compared in a repository.
+"""What is steered as a JSON document, sorted and with one override or row a line, so that it can be kept and compared in a
+repository.
 
     {"overrides": [
     {"key": "jobbroker.NQUEUED_SAT_CAP", "value": "300"},
     {"key": "jobbroker.NQUEUED_SAT_CAP", "vo": "atlas", "value": "150", "until": "2026-12-24T18:00:00+00:00"}
+    ],
+    "shares": [
+    {"name": "MC", "vo": "atlas", "parent": "Production", "value": 60, "position": 2, ...}
     ]}
 
-`vo` and `until` stand only where there is one.
+`vo` and `until` stand only where there is one. Lists that a file does not have are left alone, also with `only`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.access.jsonbody import decode
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.gdpconfig.changesets import Line, Place, split_key
+from broker_site.foundation.gdpconfig.changesets import CONFIG, LINE_KINDS, Line, Place, columns_of, named_line
 from broker_site.foundation.gdpconfig.draft_form import read_time
 from broker_site.foundation.gdpconfig.keys import BadConfig
-from broker_site.foundation.gdpconfig.models import Override
+from broker_site.foundation.gdpconfig.models import Override, Steered
+from broker_site.foundation.gdpconfig.row_lines import RowLines
 from broker_site.foundation.kernel.verdict import Problem
 
 HEAD = "overrides"
 MEMBERS = frozenset({"key", "vo", "value", "until"})
+ROW_MEMBERS = frozenset({"name", "vo", "until"})
+"""Of a row, beside its columns."""
 LARGEST = 2_000_000
 """Bytes of a document that are read."""
 
 
 def exported() -> str:
-    """Every override that is set; the same text for the same overrides."""
+    """Every override that is set, and every row of the steered tables; the same text for the same state."""
     rows = sorted(Override.objects.all(), key=lambda override: override.place)
-    entries = [json.dumps(_entry(override), ensure_ascii=False) for override in rows]
-    return json.dumps({HEAD: []}) + "\n" if not entries else f'{{"{HEAD}": [\n' + ",\n".join(entries) + "\n]}\n"
+    lists = {HEAD: [_entry(override) for override in rows]}
+    for kind in row_kinds():
+        until = {mark.place: mark.until for mark in Steered.objects.filter(kind=kind.kind, until__isnull=False)}
+        lists[kind.member] = [_row_entry(place, text, until.get(place)) for place, text in kind.rows().items()]
+    return "{" + ",\n".join(_list(name, entries) for name, entries in lists.items()) + "}\n"
 
 
 def imported(text: str, *, only: bool = False) -> list[Line]:
-    """The lines that lead to what a document says; `only`: overrides that it does not name are removed.
+    """The lines that lead to what a document says; `only`: what its lists do not name is removed.
 
-    Overrides that hold already give lines that change nothing. BadConfig with every fault of the form.
+    What holds already gives lines that change nothing. BadConfig with every fault of the form.
     """
-    entries = _entries(text)
-    lines, faults = [], []
-    for number, entry in enumerate(entries):
-        found = list(_faults(entry, f"{HEAD}[{number}]"))
-        faults += found
-        if not found:
-            lines.append(_line(entry))
+    lines, faults = list[Line](), list[Problem]()
+    for head, entries in _lists(text).items():
+        named = set()
+        for number, entry in enumerate(entries):
+            found = list(_faults(entry, head, number))
+            faults += found
+            if not found:
+                lines.append(_line(entry, head))
+                named.add(lines[-1].place)
+        if only:
+            lines += _unnamed(head, named)
     if faults:
         raise BadConfig(*faults)
-    return [*lines, *(_unnamed({line.place for line in lines}) if only else ())]
+    return lines
+
+
+def row_kinds() -> list[RowLines]:
+    """The kinds of line whose rows stand in a file."""
+    return [kind for kind in map(LINE_KINDS.__getitem__, LINE_KINDS) if isinstance(kind, RowLines)]
+
+
+def _list(name: str, entries: Sequence[dict[str, Any]]) -> str:
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in entries]
+    return f'"{name}": [\n' + ",\n".join(lines) + "\n]" if lines else f'"{name}": []'
+
+
+def _row_entry(place: Place, text: str, until: datetime | None) -> dict[str, Any]:
+    entry = {"name": place.name, **({"vo": place.vo} if place.vo else {}), **columns_of(text)}
+    return entry | ({"until": until.astimezone(UTC).isoformat()} if until else {})
 
 
 def _entry(override: Override) -> dict[str, str]:
@@ -63,31 +92,39 @@ def _entry(override: Override) -> dict[str, str]:
     return entry
 
 
-def _entries(text: str) -> Sequence[Any]:
+def _lists(text: str) -> dict[str, Sequence[Any]]:
     if len(text) > LARGEST:
         raise BadConfig(Problem("document", "range", f"{len(text)} characters are more than the {LARGEST} that are read"))
     try:
         document = decode(text.encode())
     except Refused as refused:
         raise BadConfig(Problem("document", "json", f"it is no JSON that can be read: {refused.detail}")) from None
-    if not isinstance(document, dict) or set(document) != {HEAD} or not isinstance(document[HEAD], list):
-        raise BadConfig(Problem("document", "form", f"it is to be an object with one member, {HEAD}, which is a list"))
-    entries: list[Any] = document[HEAD]
-    return entries
+    heads = [HEAD, *(kind.member for kind in row_kinds())]
+    if not isinstance(document, dict) or not document or not set(document) <= set(heads):
+        raise BadConfig(
+            Problem("document", "form", f"it is to be an object with the members {', '.join(heads)}, or some of them")
+        )
+    for name, entries in document.items():
+        if not isinstance(entries, list):
+            raise BadConfig(Problem(name, "type", f"{name} is to be a list"))
+    return document
 
 
-def _faults(entry: Any, place: str) -> Iterator[Problem]:
+def _faults(entry: Any, head: str, number: int) -> Iterator[Problem]:
+    place = f"{head}[{number}]"
+    key = "key" if head == HEAD else "name"
     if not isinstance(entry, dict):
-        yield Problem(place, "type", f"{place}: key and value are expected")
+        yield Problem(place, "type", f"{place}: {key} and value are expected")
         return
-    for name in sorted(map(str, set(entry) - MEMBERS)):
-        known = ", ".join(sorted(MEMBERS))
-        yield Problem(f"{place}.{name[:40]}", "unknown", f"{place}: {name[:40]!r} is not known; there are: {known}")
-    for name in ("key", "vo"):
+    if head == HEAD:
+        for name in sorted(map(str, set(entry) - MEMBERS)):
+            known = ", ".join(sorted(MEMBERS))
+            yield Problem(f"{place}.{name[:40]}", "unknown", f"{place}: {name[:40]!r} is not known; there are: {known}")
+        if entry.get("value") is None:
+            yield Problem(f"{place}.value", "required", f"{place}: a value is needed, as a text or a JSON value")
+    for name in (key, "vo"):
         if not isinstance(entry.get(name, "" if name == "vo" else None), str):
             yield Problem(f"{place}.{name}", "type", f"{place}: {name} is to be a text")
-    if entry.get("value") is None:
-        yield Problem(f"{place}.value", "required", f"{place}: a value is needed, as a text or a JSON value")
     try:
         _until(entry.get("until"))
     except ValueError:
@@ -103,12 +140,20 @@ def _until(said: Any) -> datetime | None:
     return read_time(said)
 
 
-def _line(entry: dict[str, Any]) -> Line:
-    app, component, name = split_key(entry["key"])
-    return Line(component, name, entry["value"], vo=entry.get("vo", ""), app=app, until=_until(entry.get("until")))
+def _line(entry: dict[str, Any], head: str) -> Line:
+    until, vo = _until(entry.get("until")), entry.get("vo", "")
+    if head == HEAD:
+        return named_line(CONFIG, entry["key"], vo, entry["value"], until=until)
+    kind = next(kind.kind for kind in row_kinds() if kind.member == head)
+    columns = {name: value for name, value in entry.items() if name not in ROW_MEMBERS}
+    return named_line(kind, entry["name"], vo, columns, until=until)
 
 
-def _unnamed(named: set[Place]) -> Iterator[Line]:
-    for override in Override.objects.all():
-        if override.place not in named:
-            yield Line(override.component, override.name, remove=True, vo=override.vo, app=override.app)
+def _unnamed(head: str, named: set[Place]) -> Iterator[Line]:
+    if head == HEAD:
+        there: Iterable[Place] = [override.place for override in Override.objects.all()]
+    else:
+        there = next(kind for kind in row_kinds() if kind.member == head).rows()
+    for place in there:
+        if place not in named:
+            yield Line(place.component, place.name, remove=True, vo=place.vo, app=place.app, kind=place.kind)

@@ -36,6 +36,9 @@ class ChangeSet(models.Model):
     why = models.TextField(help_text="The reason that was given.")
     ticket = models.CharField(max_length=MAX_TICKET, blank=True, help_text="The ticket that was named; may be empty.")
     source = models.CharField(max_length=16, help_text="By which way: page, rest, admin, import, command, expiry.")
+    approved_by = models.CharField(
+        max_length=MAX_WHO, blank=True, default="", db_default="", help_text="Who approved it where that takes a second person."
+    )
     at = models.DateTimeField(db_default=Now(), help_text="Time of the change by the database's clock.")
     reverts = models.ForeignKey(
         "self", models.PROTECT, null=True, related_name="reverted_by", help_text="The set that this one takes back."
@@ -56,7 +59,9 @@ class Change(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     change_set = models.ForeignKey(ChangeSet, models.PROTECT, related_name="lines")
-    kind = models.CharField(max_length=16, default=CONFIG, help_text="What is changed: config, an override of a key.")
+    kind = models.CharField(
+        max_length=16, default=CONFIG, help_text="What is changed: config, an override of a key; share; work_queue."
+    )
     app = models.CharField(max_length=64)
     component = models.CharField(max_length=64)
     name = models.CharField("key", max_length=MAX_NAME, help_text="Name of the key with its parts filled in.")
@@ -126,3 +131,70 @@ class Override(models.Model):
     @property
     def place(self) -> Place:
         return Place(CONFIG, self.app, self.component, self.name, self.vo)
+
+
+class Steered(models.Model):
+    """A row of a table that sets of changes steer: the change that wrote it last. Rows that were never changed have none."""
+
+    kind = models.CharField(max_length=16)
+    app = models.CharField(max_length=64)
+    component = models.CharField(max_length=64)
+    name = models.CharField(max_length=MAX_NAME)
+    vo = models.CharField("VO", max_length=MAX_VO, blank=True)
+    until = models.DateTimeField(null=True, help_text="When what holds ends by itself; null: never.")
+    afterwards = models.TextField(null=True, help_text="The columns that hold again then.")  # noqa: DJ001
+    change = models.OneToOneField(Change, models.PROTECT, help_text="The change that wrote it: who, when and why.")
+
+    class Meta:
+        ordering: ClassVar = ["kind", "name", "vo"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["kind", "app", "component", "name", "vo"], name="gdpconfig_steered_once")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["until"], name="gdpconfig_steered_until", condition=models.Q(until__isnull=False))
+        ]
+
+    def __str__(self) -> str:
+        return str(self.place)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.kind, self.app, self.component, self.name, self.vo)
+
+
+class Proposal(models.Model):
+    """A draft that waits for somebody else to approve it, or what became of it."""
+
+    id = models.BigAutoField(primary_key=True)
+    who = models.CharField(max_length=MAX_WHO, help_text="Who proposed it.")
+    why = models.TextField(help_text="The reason that was given.")
+    ticket = models.CharField(max_length=MAX_TICKET, blank=True)
+    source = models.CharField(max_length=16, help_text="By which way it was proposed.")
+    lines = models.JSONField(help_text="The lines: kind, app, component, name, vo, before, after, until.")
+    at = models.DateTimeField(db_default=Now(), help_text="When it was proposed.")
+    expires_at = models.DateTimeField(help_text="When it can no longer be approved.")
+    reverts = models.ForeignKey(
+        ChangeSet, models.PROTECT, null=True, db_index=False, related_name="+", help_text="The set that it would take back."
+    )
+    outcome = models.CharField(
+        max_length=16,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Empty while it waits; approved, refused, withdrawn, expired.",
+    )
+    decided_by = models.CharField(max_length=MAX_WHO, blank=True, default="", db_default="")
+    decided_why = models.TextField(blank=True, default="", db_default="")
+    decided_at = models.DateTimeField(null=True)
+    change_set = models.OneToOneField(
+        ChangeSet, models.PROTECT, null=True, related_name="proposal", help_text="The set that it became."
+    )
+
+    class Meta:
+        ordering: ClassVar = ["-id"]
+        indexes: ClassVar = [
+            models.Index(fields=["expires_at"], name="gdpconfig_proposal_open", condition=models.Q(outcome="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"proposal {self.id}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker_site.foundation.gdpconfig import keys
-from broker_site.foundation.gdpconfig.changesets import Line, Place, Standing
+from broker_site.foundation.gdpconfig.changesets import Line, Place, Standing, Step
 from broker_site.foundation.gdpconfig.models import Change, Override
 from broker_site.foundation.gdpconfig.reading import forget_on_commit
+from broker_site.foundation.kernel.verdict import Problem
 
 
 class OverrideLines:
@@ -23,6 +24,10 @@ class OverrideLines:
             place: Standing(o.value, o.until, o.change.change_set_id, o.change.change_set.who)
             for place, o in _overrides(places).items()
         }
+
+    def together(self, steps: Sequence[Step]) -> Sequence[Problem]:
+        """Nothing: each key is judged by itself."""
+        return ()
 
     def write(self, changes: Sequence[Change]) -> None:
         """Make the overrides those of the lines."""

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import groupby
 
+from django.conf import settings
 from django.db import transaction
 
 from broker_site.foundation.gdpconfig import keys
@@ -25,11 +27,14 @@ from broker_site.foundation.gdpconfig.changesets import (
     Standing,
     Step,
     declare_kind,
+    in_words,
     signature_problems,
 )
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
-from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision, Steered
 from broker_site.foundation.gdpconfig.override_lines import OverrideLines
+from broker_site.foundation.gdpconfig.row_lines import ending_rows
+from broker_site.foundation.gdpconfig.two_person import RULE, alone_problems, takes_two
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
@@ -39,8 +44,10 @@ MOST_FAULTY = 50
 declare_kind(CONFIG, OverrideLines())
 
 
-def apply(draft: Draft) -> ChangeSet | None:
+def apply(draft: Draft, *, approved_by: str = "") -> ChangeSet | None:
     """Apply all lines or none. Answers the new set with the lines that changed something; None where none does.
+
+    approved_by: the second person, whom some keys take (rule `two_person`; `proposals` is the way).
 
     BadConfig with every problem: of author, reason and ticket, and of lines as `lines[0].value`: unknown key, value of the wrong
     type or out of range, one place twice, a place that was changed meanwhile (rule `stale`).
@@ -49,7 +56,22 @@ def apply(draft: Draft) -> ChangeSet | None:
     with transaction.atomic():
         revision = _locked()
         steps = [step for step in _steps(draft, texts, revision.number) if step.differs]
-        return _write(draft, steps, revision) if steps else None
+        refuse_alone(steps, approved_by)
+        return _write(draft, steps, revision, approved_by) if steps else None
+
+
+def refuse_alone(steps: Sequence[Step], approved_by: str = "") -> None:
+    """BadConfig where a step takes a second person and there is none."""
+    if settings.TWO_PERSON and not approved_by and (problems := list(alone_problems(steps))):
+        raise BadConfig(*problems)
+
+
+def hold(draft: Draft) -> list[Step]:
+    """What applying would do, keeping other writers out until this transaction ends; BadConfig as `preview`."""
+    _locked()
+    steps = preview(draft)
+    refuse_alone(steps)
+    return steps
 
 
 def preview(draft: Draft) -> list[Step]:
@@ -127,22 +149,32 @@ def revert_draft(change_set: ChangeSet, *, who: str, why: str, source: Source) -
 
 
 def end_expired(now: datetime) -> int:
-    """End overrides whose time is over, in one set; the lasting values that they were laid over hold again. Answers how many."""
-    if not Override.objects.filter(until__lte=now).exists():
+    """End what was temporary and whose time is over, in one set; the lasting values that it was laid over hold again.
+
+    Answers how many.
+    """
+    if not (Override.objects.filter(until__lte=now).exists() or Steered.objects.filter(until__lte=now).exists()):
         return 0
     with transaction.atomic():
         revision = _locked()
         over = Override.objects.select_related("change__change_set").filter(until__lte=now).order_by("until", "id")[:MOST_LINES]
         steps = [_ending(number, override) for number, override in enumerate(over)]
+        rows = list(Steered.objects.filter(until__lte=now).order_by("kind", "id")[: MOST_LINES - len(steps)])
+        for kind, marks in groupby(rows, lambda mark: mark.kind):
+            steps += ending_rows(kind, list(marks), len(steps))
         if steps:
             _write(Draft((), "expiry", "their time is over", "expiry"), steps, revision)
         return len(steps)
 
 
 def refuse_stale(component: str, name: str, *, vo: str, app: str, seen: int) -> None:
-    """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`."""
+    """Keep other writers out until this transaction ends; BadConfig if the override is no longer the one of revision `seen`, or
+    takes a second person to change.
+    """
     revision = _locked()
     line = Line(component, name, remove=True, vo=vo, app=app, seen=seen)
+    if settings.TWO_PERSON and takes_two(line.place):
+        raise BadConfig(Problem("seen", RULE, f"{line.place} takes two people: propose the change on the page Configuration"))
     if problems := list(_stale((line,), _standing([line.place]), None, revision.number)):
         raise BadConfig(*(_unnumbered(problem) for problem in problems))
 
@@ -211,7 +243,14 @@ def _steps(draft: Draft, texts: Sequence[str | None], newest: int) -> list[Step]
         stands = held.get(line.place)
         before, until_before = (stands.text, stands.until) if stands else (None, None)
         steps.append(Step(number, line.place, before, until_before, text, line.until))
+    if wrong := [problem for kind, of_kind in _by_kind(steps) for problem in LINE_KINDS[kind].together(of_kind)]:
+        raise BadConfig(*wrong)
     return steps
+
+
+def _by_kind(steps: Sequence[Step]) -> Iterator[tuple[str, list[Step]]]:
+    for kind in dict.fromkeys(step.place.kind for step in steps):
+        yield kind, [step for step in steps if step.place.kind == kind]
 
 
 def _standing(places: Sequence[Place]) -> dict[Place, Standing]:
@@ -235,8 +274,10 @@ def _stale(lines: Sequence[Line], held: Mapping[Place, Standing], base: int | No
         )
         if not other:
             continue
-        change = since.get(line.place) or (None if stands else _last(line.place))
-        if stands:
+        change = since.get(line.place) or (None if stands and line.kind == CONFIG else _last(line.place))
+        if change and line.kind != CONFIG:
+            what = f"by {change.who}: {in_words(line.kind, change.before, change.after)}"
+        elif stands:
             what = f"{stands.who} has set it to {stands.text[:80]!r}"
         else:
             what = f"it was removed by {change.who}" if change else "nothing is set there"
@@ -255,7 +296,7 @@ def _last(place: Place) -> Change | None:
     return Change.objects.select_related("change_set").filter(**place._asdict()).order_by("-change_set_id").first()
 
 
-def _write(draft: Draft, steps: Sequence[Step], revision: Revision) -> ChangeSet:
+def _write(draft: Draft, steps: Sequence[Step], revision: Revision, approved_by: str = "") -> ChangeSet:
     """Called under the lock."""
     revision.number += 1
     revision.save(update_fields=["number"])
@@ -265,6 +306,7 @@ def _write(draft: Draft, steps: Sequence[Step], revision: Revision) -> ChangeSet
         why=draft.why.strip(),
         ticket=draft.ticket.strip(),
         source=draft.source,
+        approved_by=approved_by,
         reverts_id=draft.reverts,
     )
     changes = Change.objects.bulk_create(

@@ -21,7 +21,7 @@ class Family(StrEnum):
     PLACE = "place"
     """VO, computing queue, share and kind of job."""
     USER = "user"
-    """VO and owner of the task."""
+    """VO, share and owner of the task."""
     ERROR = "error"
     """VO, computing queue and fingerprint of the error: jobs that failed or were closed."""
 
@@ -29,7 +29,7 @@ class Family(StrEnum):
 COLUMNS = {
     Family.VO: ("vo",),
     Family.PLACE: ("vo", "queue", "share", "kind"),
-    Family.USER: ("vo", "user_name"),
+    Family.USER: ("vo", "share", "user_name"),
     Family.ERROR: ("vo", "queue", "fingerprint"),
 }
 """Family -> the columns by which it counts; the others are empty."""

@@ -33,13 +33,15 @@ _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question: which lines, over the last `window_s` seconds, in steps of `step_s`. `only`: column -> value that it has."""
+    """A question: which lines, over the last `window_s` seconds, in steps of `step_s`. `only`: column -> value that it has; of a
+    share several, for the leaves below one.
+    """
 
     what: tuple[str, ...] = USUAL
     window_s: int = 86400
     step_s: int = FIVE_MINUTES_S
     by: str = ""
-    only: Mapping[str, str | int] = field(default_factory=dict)
+    only: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def family(self) -> Family:
@@ -104,7 +106,7 @@ def read(sent: Mapping[str, str]) -> tuple[Asked | None, list[Problem]]:
         bad.append(Problem("by", "one_of", f"one of {', '.join(BYS)}"))
         by = ""
     window_s, step_s = _lengths(given, bad)
-    only: dict[str, str | int] = {FILTERS[name]: given[name] for name in FILTERS if name in given}
+    only: dict[str, str | int | tuple[str, ...]] = {FILTERS[name]: given[name] for name in FILTERS if name in given}
     if "kind" in given:
         if given["kind"] in KINDS:
             only["kind"] = KINDS[given["kind"]]

@@ -35,7 +35,7 @@ OPERATES = {
     "task:transcend",
     *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close", "dataset:recover"),
     *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
-    *("job:kill", "job:retry", "task:input"),
+    *("job:kill", "job:retry", "task:input", "bulk:make"),
 }
 
 
@@ -45,16 +45,16 @@ OPERATES = {
         (ENROLMENT, {"pilot:register", "site:advertise"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
         (JOB, {"job:report"}),
-        (SUPERUSER, READS | OPERATES | {"config:edit"}),
+        (SUPERUSER, READS | OPERATES | {"config:edit", "share:edit", "change:draft"}),
         (
             user(atlas="submitter"),
             READS
-            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look"}
+            | {"task:command", "task:pause", "task:submit", "dataset:grant", "task:look", "bulk:make"}
             | {"task:reassign", "task:tries", "task:input", "job:kill", "job:retry", "dataset:close", "dataset:recover"},
         ),
         (user(atlas="operator"), READS | OPERATES),
         (user(atlas="auditor"), READS),
-        (user(atlas="share-editor"), READS | {"share:look"}),
+        (user(atlas="share-editor"), READS | {"share:look", "share:edit", "change:draft"}),
     ],
 )
 def test_each_kind_and_role_has_these_and_no_others(principal: Principal, permissions: set[str]) -> None:

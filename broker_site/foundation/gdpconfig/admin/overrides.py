@@ -175,17 +175,16 @@ class OverrideAdmin(admin.ModelAdmin):
         key = _key_of(override)
         form = ReasonForm(request.POST or None)
         if request.method == "POST" and form.is_valid():
-            remove_override(
-                override.component,
-                override.name,
-                who=request.user.get_username(),
-                why=form.cleaned_data["why"],
-                vo=override.vo,
-                app=override.app,
-                source="admin",
-            )
-            self.message_user(request, f"The override of {override} was removed.", messages.SUCCESS)
-            return redirect("admin:gdpconfig_override_changelist")
+            who, why = request.user.get_username(), form.cleaned_data["why"]
+            try:
+                remove_override(
+                    override.component, override.name, who=who, why=why, vo=override.vo, app=override.app, source="admin"
+                )
+            except BadConfig as bad:
+                form.add_error(None, str(bad))
+            else:
+                self.message_user(request, f"The override of {override} was removed.", messages.SUCCESS)
+                return redirect("admin:gdpconfig_override_changelist")
         rest = key.write(key.default) if key else "nothing: the key is not declared"
         general = Override.objects.filter(app=override.app, component=override.component, name=override.name, vo="").first()
         if override.vo and general:

@@ -1,4 +1,4 @@
-"""`manage.py config export|import`: the overrides of the configuration as a file that can be kept in a repository."""
+"""`manage.py config export|import`: overrides, shares and work queues as a file that can be kept in a repository."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from broker_site.foundation.gdpconfig.changesets import Draft
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft
 from broker_site.foundation.gdpconfig.effects import Effects, effects_of
 from broker_site.foundation.gdpconfig.exchange import LARGEST, exported, imported
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import apply, preview
+from broker_site.foundation.kernel import clock
 from brokerage.queries.config_replay import replayed
+from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
 
 
 class Command(BaseCommand):
-    help = "Write the overrides of the configuration to a JSON file, or set them as a file says: all lines or none."
+    help = "Write overrides, shares and work queues to a JSON file, or set them as a file says: all lines or none."
 
     def add_arguments(self, parser: CommandParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True, metavar="export|import")
-        acts.add_parser("export", help="write every override to the standard output")
-        reading = acts.add_parser("import", help="set the overrides of a file in one change set")
+        acts.add_parser("export", help="write every override, share and work queue to the standard output")
+        reading = acts.add_parser("import", help="set what a file says in one change set")
         reading.add_argument("file", help="the JSON file; - for the standard input")
         reading.add_argument("--dry-run", action="store_true", help="only say what would change, and what it would have done")
-        reading.add_argument("--only", action="store_true", help="remove the overrides that the file does not name")
+        reading.add_argument("--only", action="store_true", help="remove what the lists of the file do not name")
         reading.add_argument("--reason", default="", help="kept in the history; needed unless it is a dry run")
         reading.add_argument("--ticket", default="", help="kept in the history too")
         reading.add_argument("--base", type=int, help="the revision that you looked at; what was changed since is refused")
@@ -49,11 +51,16 @@ class Command(BaseCommand):
         lines = imported(text, only=options["only"])
         draft = Draft(lines, who, options["reason"], "import", ticket=options["ticket"], base=options["base"])
         with reading_only():
-            effects = effects_of(preview(draft))
-            replay = replayed(effects.before, effects.after) if options["dry_run"] else None
+            steps = preview(draft)
+            effects = effects_of(steps)
+            trial = steering_trial(steps, clock.now()) if options["dry_run"] else None
+            replay = replayed(effects.before, effects.after) if options["dry_run"] and effects.of_keys else None
         self._tell(effects)
         if replay is not None:
             self.stdout.write(replay.sentence)
+        if trial is not None:
+            self.stdout.write(trial.sentence)
+        if options["dry_run"]:
             return
         made = apply(draft)
         self.stdout.write(f"Applied as revision {made.revision}." if made else "Nothing to change: all of it holds already.")
@@ -63,7 +70,8 @@ class Command(BaseCommand):
             if line.differs:
                 before, after = ("none" if text is None else repr(text) for text in (line.before, line.after))
                 until = f" until {line.until:%Y-%m-%d %H:%M} UTC" if line.until else ""
-                self.stdout.write(f"{line.place}: {before} -> {after}{until}")
+                said = f"{before} -> {after}" if line.place.kind == CONFIG else line.words
+                self.stdout.write(f"{line.place}: {said}{until}")
 
 
 def _text(name: str) -> str:

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.roof import tour
-from broker_site.roof.demo import CampaignFailed, Client, set_pace
+from broker_site.roof.demo import CampaignFailed, Client
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
 from broker_site.roof.supervisor.local_site import GRID, People, load_grid, local_pilots, mark_storages, people
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             accounts.append(people(system.folder))
             self._load_grid(system, apart=options["sites_apart"])
             if options["demo"]:
-                set_pace()
+                tour.prepare()
             for name in mark_storages(system.folder):
                 self._say(f"storage {name} is not marked, so that its loss would not be seen: manage.py storage mark {name}")
             return list(local_pilots(system.folder, wanted, say=self._say))

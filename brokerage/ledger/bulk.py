@@ -1,0 +1,199 @@
+"""Acts on many tasks or jobs, carried out one after the other in the background (decision L4).
+
+Each target is done in one transaction with its outcome, so that whoever is killed in between leaves it undone or done, never done
+twice. Rights are those that the caller has when it is done, and never more than when it was asked for. Not here: which rows a
+filter selects (`api.bulk`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import OperationalError, transaction
+from django.db.models import QuerySet
+
+from broker_site.foundation.access.auditing import audit
+from broker_site.foundation.access.models import Role, User
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.agency.look import look_after_commit
+from brokerage.ledger.job_commands import kill_listed, retry_job
+from brokerage.ledger.task_changes import change_task
+from brokerage.models import BulkAction, BulkTarget, Job
+from workqueues.ledger.commands import command_task
+from workqueues.models import Task
+from workqueues.rules.task.changes import CHANGES
+from workqueues.rules.task.commands import COMMANDS
+
+logger = logging.getLogger(__name__)
+
+ACTS: Mapping[str, tuple[str, ...]] = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
+"""What may be done with many at once."""
+DONE, SKIPPED = "done", "skipped"
+KILLS_AT_ONCE = 100
+"""Jobs that one transaction kills; everything else is one target a transaction."""
+KILLED = {"cancelled": "it is cancelled", "asked": "it ends with the next sign of life of its pilot"}
+KEPT = timedelta(days=90)
+"""How long an act and its outcomes are kept."""
+LONGEST_SAID = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to do, and with which rows."""
+
+    of: str
+    act: str
+    ids: Sequence[int]
+    moment: datetime
+    selection: Mapping[str, Any] | None = None
+    comment: str = ""
+    priority: int | None = None
+
+
+def start(caller: Principal, wish: Wish) -> BulkAction:
+    """Keep an act with its targets, with an audit row; the agent command carries it out."""
+    assert caller.user is not None  # noqa: S101 - only users have the right
+    rights = {"superuser": caller.superuser, "roles": {vo: sorted(held) for vo, held in caller.roles.items()}}
+    with transaction.atomic():
+        action = BulkAction.objects.create(
+            of=wish.of,
+            act=wish.act,
+            options={} if wish.priority is None else {"priority": wish.priority},
+            comment=wish.comment,
+            user=caller.user,
+            rights=rights,
+            selection=wish.selection,
+            moment=wish.moment,
+            n=len(wish.ids),
+        )
+        BulkTarget.objects.bulk_create((BulkTarget(action=action, target_id=id_) for id_ in wish.ids), batch_size=5000)
+        told = {"selection": wish.selection, "n": len(wish.ids), **action.options}
+        audit(f"{wish.of}.{wish.act}", caller, f"bulk action {action.id}", reason=wish.comment, after=told)
+        look_after_commit("command")
+    return action
+
+
+def carry_on(now: datetime, longest_s: float) -> int:
+    """Go on with every act that is not done, for so long: how many targets were done with."""
+    BulkAction.objects.filter(id__in=BulkAction.objects.filter(at__lt=now - KEPT).order_by("id")[:10].values("id")).delete()
+    n, ends = 0, time.monotonic() + longest_s
+    for action in BulkAction.objects.filter(ended_at=None).select_related("user").order_by("id"):
+        caller, last = _caller(action), 0
+        while time.monotonic() < ends:
+            done, seen = _step(action, caller, last)
+            n += done
+            if seen == last:
+                break
+            last = seen
+        _close(action, now)
+    return n
+
+
+def _step(action: BulkAction, caller: Principal | None, after: int, most: int = 0) -> tuple[int, int]:
+    """The next targets beyond one of this run that was left: how many were done with, and the last that was looked at.
+
+    most: jobs to kill in one transaction; 0: as many as usual.
+    """
+    kills = (action.of, action.act) == ("jobs", "kill")
+    targets: list[BulkTarget] = []
+    try:
+        with transaction.atomic():
+            rows = _undone(action).filter(id__gt=after).order_by("id").select_for_update(skip_locked=True)
+            targets = list(rows[: (most or KILLS_AT_ONCE) if kills else 1])
+            if caller is None:
+                _note(targets, lambda _: (SKIPPED, "who asked for it is no active user any more"))
+            elif kills:
+                _kill(action, caller, targets)
+            else:
+                _note(targets, lambda id_: _done(action, caller, id_))
+    except OperationalError:
+        logger.warning("bulk action %s: a target is locked and is done later", action.id)
+        return 0, targets[-1].id if targets else after
+    except Exception:
+        if not targets:
+            raise
+        if len(targets) > 1:
+            return _step(action, caller, after, most=1)
+        logger.exception("bulk action %s: a fault at target %s", action.id, targets[0].target_id)
+        _undone(action).filter(id=targets[0].id).update(outcome=SKIPPED, said="a fault of the server; its log says more")
+    return len(targets), targets[-1].id if targets else after
+
+
+def _kill(action: BulkAction, caller: Principal, targets: Sequence[BulkTarget]) -> None:
+    answers = {k.job: k for k in kill_listed(caller, [target.target_id for target in targets], action.comment)}
+
+    def became(id_: int) -> tuple[str, str]:
+        answer = answers[id_]
+        return (SKIPPED, answer.why) if answer.outcome == "refused" else (DONE, KILLED[answer.outcome])
+
+    _note(targets, became)
+
+
+def _done(action: BulkAction, caller: Principal, id_: int) -> tuple[str, str]:
+    """Do one: outcome, and what happens or why it was skipped. What was refused has changed nothing."""
+    try:
+        with transaction.atomic():
+            return DONE, _ACTS[action.of](action, caller, id_)
+    except Refused as refused:
+        return SKIPPED, refused.detail
+
+
+def _task(action: BulkAction, caller: Principal, id_: int) -> str:
+    task = Task.objects.filter(pk=id_).first()
+    if task is None:
+        raise Refused(404, "No such task", "there is no such task any more")
+    if action.act != "priority":
+        return command_task(caller, task, COMMANDS[action.act], action.comment).told
+    asked, problems = CHANGES["priority"].read({"priority": action.options["priority"], "comment": action.comment})
+    if problems:
+        raise Refused(422, "Not usable", "; ".join(problem.message for problem in problems))
+    return change_task(caller, task, CHANGES["priority"], asked)[1].told
+
+
+def _job(action: BulkAction, caller: Principal, id_: int) -> str:
+    """Retry: kills go together."""
+    job = Job.objects.filter(pk=id_).first()
+    task = Task.objects.filter(pk=job.task_id).first() if job else None
+    if job is None or task is None:
+        raise Refused(404, "No such job", "there is no such job any more")
+    n = retry_job(caller, job, task, action.comment)
+    return f"{n} input{'' if n == 1 else 's'} have more tries"
+
+
+_ACTS: Mapping[str, Callable[[BulkAction, Principal, int], str]] = {"tasks": _task, "jobs": _job}
+
+
+def _note(targets: Sequence[BulkTarget], do: Callable[[int], tuple[str, str]]) -> None:
+    for target in targets:
+        target.outcome, said = do(target.target_id)
+        target.said = said[:LONGEST_SAID]
+    BulkTarget.objects.bulk_update(targets, ["outcome", "said"])
+
+
+def _undone(action: BulkAction) -> QuerySet[BulkTarget]:
+    return BulkTarget.objects.filter(action=action, outcome="")
+
+
+def _close(action: BulkAction, now: datetime) -> None:
+    """An act is over when nothing of it is undone, also of what others work on."""
+    if not _undone(action).exists():
+        BulkAction.objects.filter(id=action.id, ended_at=None).update(ended_at=now)
+
+
+def _caller(action: BulkAction) -> Principal | None:
+    """Who asked, with the rights of now within those of then; None where the user is not active any more."""
+    user = User.objects.filter(pk=action.user_id, is_active=True).first()
+    if user is None:
+        return None
+    held: dict[str, frozenset[str]] = {}
+    for vo, role in Role.objects.filter(user=user).values_list("vo", "role"):
+        if role in action.rights["roles"].get(vo, ()):
+            held[vo] = held.get(vo, frozenset()) | {role}
+    superuser = user.is_superuser and action.rights["superuser"]
+    return Principal("user", user.username, user=user, superuser=superuser, roles=held)

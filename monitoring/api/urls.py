@@ -1,0 +1,15 @@
+"""Addresses below /api/v1/ of what pages show and neither demand nor supply has by itself."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from monitoring.api.agents import AgentsView
+from monitoring.api.caller import CallerView
+from monitoring.api.job_errors import JobErrorsView
+
+urlpatterns = [
+    path("agents/", AgentsView.as_view(), name="agent-list"),
+    path("errors/", JobErrorsView.as_view(), name="error-list"),
+    path("me/", CallerView.as_view(), name="caller"),
+]

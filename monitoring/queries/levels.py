@@ -1,0 +1,28 @@
+"""How many jobs are in each state by what the agent tally keeps: small tables, whatever the number of jobs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+
+from brokerage.models import TallyMark
+from monitoring.queries.database import alias, rows
+
+_AT_QUEUES = """
+SELECT g.queue, l.what, sum(l.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE g.family = 'place' AND (%(queue)s::text IS NULL OR g.queue = %(queue)s) GROUP BY 1, 2 HAVING sum(l.n) > 0
+"""
+
+
+def levels_at_queues(queue: str | None = None) -> Mapping[str, Mapping[str, int]]:
+    """Computing queue -> state -> jobs, of all VOs; jobs that wait and may go to several queues are at none. One statement."""
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for name, state, n in rows(_AT_QUEUES, {"queue": queue}):
+        found[name][state] = n
+    return found
+
+
+def counted_at() -> datetime | None:
+    """Up to when jobs are counted; None: nothing is yet. One statement."""
+    return TallyMark.objects.using(alias()).values_list("counted_at", flat=True).first()

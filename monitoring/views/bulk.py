@@ -1,0 +1,98 @@
+"""An act on many tasks or jobs: what it would touch, asked before it begins; then how far it is and what became of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, QueryDict
+
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.rest.paging import LARGEST_ID
+from brokerage.models import BulkAction, BulkTarget
+from monitoring.queries.database import alias
+from monitoring.queries.jobs import visible_jobs
+from monitoring.queries.tasks import visible_tasks
+from monitoring.tables.filters import JobFilter, TaskFilter
+from monitoring.views.page import page, scope_of, show
+
+READ, MAKE = "bulk:read", "bulk:make"
+ACTS = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
+MOST = 20_000
+SAMPLE, MOST_SHOWN = 10, 200
+KNOWN = ("of", "act", "id", "all", "filter")
+
+
+@page(READ)
+def bulk_new(request: HttpRequest) -> HttpResponseBase:
+    """How many rows the selection has now, and the form that begins. Nothing is done yet."""
+    asked = request.GET
+    of, act = asked.get("of", ""), asked.get("act", "")
+    fault, ids, wanted, n = "", list[int](), "", 0
+    rows: QuerySet[Any] | None = None
+    if of not in ACTS or act not in ACTS[of]:
+        fault = "Choose what to do with them."
+    elif asked.get("all"):
+        rows, wanted, fault = _matching(request, of)
+    else:
+        ids = [int(text) for text in asked.getlist("id") if text.isascii() and text.isdigit() and int(text) <= LARGEST_ID]
+        rows = _table(request, of).filter(id__in=ids)
+    if rows is not None and not fault:
+        n = len(rows.order_by().values_list("id", flat=True)[: MOST + 1])
+        if not n:
+            fault = "Nothing is selected: mark rows of the list, or choose all that match."
+        elif n > MOST:
+            fault = f"More than {MOST:,} match: narrow the filter."
+    context: dict[str, Any] = {
+        "of": of if of in ACTS else "tasks",
+        "act": act,
+        "fault": fault,
+        "n": n,
+        "ids": ids,
+        "filter": wanted,
+        "sample": list(rows.order_by("-id")[:SAMPLE]) if rows is not None and not fault else [],
+        "moment": clock.now(),
+        "back": asked.urlencode(),
+    }
+    return show(request, "bulk_new.html", of if of in ACTS else "tasks", context, status=400 if fault else 200, knows=KNOWN)
+
+
+@page(READ)
+def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpResponseBase:
+    """How far an act is; skipped targets first, each with its reason. Of one's own, or of anybody for superusers."""
+    caller = authenticate(request)
+    mine = Q() if caller.superuser else Q(user=caller.user)
+    actions = BulkAction.objects.using(alias()).select_related("user").filter(mine)
+    action = actions.filter(pk=action_id).first() if action_id <= LARGEST_ID else None
+    if action is None:
+        raise Http404(f"There is no act {action_id} of yours.")
+    targets = BulkTarget.objects.using(alias()).filter(action=action)
+    counted = dict(targets.values_list("outcome").annotate(n=Count("id")).order_by())
+    shown = [row for outcome in ("skipped", "done") for row in targets.filter(outcome=outcome).order_by("-id")[:MOST_SHOWN]]
+    told = {"n": action.n, "done": counted.get("done", 0), "skipped": counted.get("skipped", 0), "left": counted.get("", 0)}
+    if data:
+        document = {
+            name: getattr(action, name) for name in ("id", "of", "act", "options", "comment", "selection", "at", "ended_at")
+        }
+        rows = [{"target_id": row.target_id, "outcome": row.outcome, "said": row.said} for row in shown]
+        return JsonResponse({**document, "who": action.user.username, **told, "targets": rows})
+    return show(request, "bulk.html", action.of, {"action": action, "targets": shown, "most": MOST_SHOWN, **told})
+
+
+def _table(request: HttpRequest, of: str) -> QuerySet[Any]:
+    return visible_tasks(scope_of(request)) if of == "tasks" else visible_jobs(scope_of(request, "job:read"))
+
+
+def _matching(request: HttpRequest, of: str) -> tuple[QuerySet[Any] | None, str, str]:
+    """The rows that match the filter of the list, that filter, and what is wrong with it."""
+    query = QueryDict(request.GET.get("filter", "").removeprefix("?"))
+    filters = TaskFilter if of == "tasks" else JobFilter
+    chosen = QueryDict(mutable=True)
+    for name in filters.base_filters:
+        chosen.setlist(name, [value for value in query.getlist(name) if value])
+    chosen = QueryDict(chosen.urlencode())
+    if not chosen:
+        return None, "", "All rows of a list without filter are too many: filter it first."
+    found = filters(chosen, queryset=_table(request, of))
+    return (found.qs, chosen.urlencode(), "") if found.form.is_valid() else (None, "", "The filter cannot be used.")

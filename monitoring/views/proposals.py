@@ -1,0 +1,39 @@
+"""One change that waits for a second person, or what became of it."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.sessions import password_is_fresh
+from broker_site.foundation.gdpconfig.changesets import Place, in_words
+from broker_site.foundation.gdpconfig.models import Proposal
+from broker_site.foundation.kernel import clock
+from monitoring.queries.database import alias
+from monitoring.views.page import page, show
+
+MOST = 1_000
+"""Characters of a value that are shown."""
+READ, DRAFT = "config:read", "change:draft"
+
+
+@page(READ)
+def proposal(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
+    """The lines, who proposed them and why, and the forms by which somebody else decides."""
+    found = Proposal.objects.using(alias()).filter(pk=proposal_id).first() if proposal_id < 1 << 63 else None
+    if found is None:
+        raise Http404(f"There is no proposal {proposal_id}.")
+    caller = authenticate(request)
+    places = [(Place(*(line[name] for name in Place._fields)), line) for line in found.lines]
+    context = {
+        "proposal": found,
+        "lines": [
+            (str(place), in_words(place.kind, line["before"], line["after"], 1_000), line["until"]) for place, line in places
+        ],
+        "waits": not found.outcome and found.expires_at > clock.now(),
+        "own": found.who == caller.name,
+        "may_edit": may(caller, DRAFT),
+        "asks_password": not password_is_fresh(request.session),
+    }
+    return show(request, "proposal.html", "changes", context)

@@ -1,0 +1,141 @@
+"""One act on many tasks or jobs: by number or filter, in the background, each once, skipped ones with their reason."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from broker_site.foundation.access.credentials import ensure_user, issue_user_token
+from broker_site.foundation.access.models import Audit, Role
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.kernel import clock
+from brokerage.ledger import bulk
+from brokerage.models import BulkAction, BulkTarget, Job
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents, take
+from workqueues.models import Task
+
+AT = "/api/v1/bulk/"
+
+pytestmark = pytest.mark.django_db
+
+
+def caller(name: str, role: str) -> Client:
+    return Client(HTTP_AUTHORIZATION=f"Bearer {issue_user_token(ensure_user(name, roles=[('demo', role)])).text}")
+
+
+def post(browser: Client, **body: Any) -> Any:
+    return browser.post(AT, body, "application/json")
+
+
+def outcomes(browser: Client, number: int) -> dict[int, tuple[str, str]]:
+    rows = browser.get(f"{AT}{number}/targets/").json()["results"]
+    return {row["target_id"]: (row["outcome"], row["said"]) for row in rows}
+
+
+def fields(answer: Any) -> set[str]:
+    return {error["field"] for error in answer.json()["errors"]}
+
+
+def test_tasks_by_filter_are_resumed_and_what_refuses_is_skipped_with_its_reason() -> None:
+    operator = caller("oda", "operator")
+    tasks = [submitted(parameters(f"many.{n}")) for n in range(4)]
+    for task in tasks[1:]:
+        assert operator.post(f"/api/v1/tasks/{task.id}/pause/", {}, "application/json").status_code == 202
+    other = submitted(parameters("other"))
+    moment = clock.now()
+    late = submitted(parameters("many.late"))
+    Task.objects.filter(id=late.id).update(creation_date=moment + timedelta(seconds=1))
+    asked = {"of": "tasks", "act": "resume", "filter": {"task_name": "many.*"}, "moment": moment.isoformat(), "comment": "x"}
+    assert post(operator, **asked, count=3).status_code == 409
+    made = post(operator, **asked, count=4)
+    assert made.status_code == 202, made.json()
+    number = made.json()["id"]
+    assert (made.json()["n"], made.json()["done"]) == (4, 0)
+    run_agent("command", looked=True)
+    told = operator.get(f"{AT}{number}/").json()
+    assert (told["done"], told["skipped"], told["ended_at"] is not None) == (3, 1, True)
+    assert outcomes(operator, number)[tasks[0].id][0] == "skipped"
+    assert f"Task {tasks[0].id} is registered" in outcomes(operator, number)[tasks[0].id][1]
+    assert not Task.objects.filter(status="paused").exists()
+    assert Audit.objects.filter(act="task.resume").count() == 3
+    assert late.id not in outcomes(operator, number)
+    assert caller("eve", "operator").get(f"{AT}{number}/").status_code == 404
+    run_agent("refine", looked=True)
+    priority = post(operator, of="tasks", act="priority", ids=[other.id], priority=700)
+    run_agent("command", looked=True)
+    assert outcomes(operator, priority.json()["id"])[other.id][0] == "done", outcomes(operator, priority.json()["id"])
+    other.refresh_from_db()
+    assert other.current_priority == 700
+    assert "700" in outcomes(operator, priority.json()["id"])[other.id][1]
+
+
+def test_jobs_are_killed_once_each_whoever_dies_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    (alpha,) = grid("ALPHA")
+    submitted(parameters("t1", nEvents=60, nEventsPerJob=10))
+    run_agents()
+    held = take(alpha)
+    assert held is not None
+    ids = list(Job.objects.order_by("id").values_list("id", flat=True))
+    ada = caller("ada", "submitter")
+    made = post(ada, of="jobs", act="kill", ids=[*ids, 999_999])
+    assert made.status_code == 202, made.json()
+    number = made.json()["id"]
+    assert BulkTarget.objects.filter(action=number).count() == len(ids)  # what is not there is not selected
+    monkeypatch.setattr(bulk, "KILLS_AT_ONCE", 2)
+    dying = iter([False, True])
+    note = bulk._note
+
+    def dies(*what: Any) -> None:
+        note(*what)
+        if next(dying, False):
+            raise KeyboardInterrupt  # after the work, before the commit
+
+    monkeypatch.setattr(bulk, "_note", dies)
+    with pytest.raises(KeyboardInterrupt):
+        bulk.carry_on(clock.now(), 10)
+    assert BulkTarget.objects.filter(action=number, outcome="done").count() == 2
+    assert bulk.carry_on(clock.now(), 10) == len(ids) - 2
+    assert bulk.carry_on(clock.now(), 10) == 0
+    told = outcomes(ada, number)
+    assert told[held.job_id] == ("done", "it ends with the next sign of life of its pilot")
+    assert {said for id_, (_, said) in told.items() if id_ != held.job_id} == {"it is cancelled"}
+    assert Audit.objects.filter(act="job.kill").count() == 3
+    assert BulkAction.objects.get().ended_at is not None
+
+
+def test_rights_are_those_of_each_task_and_of_the_moment_it_is_done() -> None:
+    mine, others = submitted(parameters("mine")), submitted(parameters("others"))
+    Task.objects.filter(id=others.id).update(user_name="bob", submitted_by="bob")
+    ada = caller("ada", "submitter")
+    number = post(ada, of="tasks", act="kill", ids=[mine.id, others.id]).json()["id"]
+    run_agent("command", looked=True)
+    told = outcomes(ada, number)
+    assert told[mine.id][0] == "done"
+    assert told[others.id][0] == "skipped"
+    assert f"owner of task {others.id}" in told[others.id][1]
+    oda = caller("oda", "operator")
+    number = post(oda, of="tasks", act="pause", ids=[others.id]).json()["id"]
+    Role.objects.filter(user__username="oda").update(role="auditor")
+    run_agent("command", looked=True)
+    assert outcomes(oda, number)[others.id][0] == "skipped"
+
+
+def test_bad_selections_are_told_with_their_field_and_nothing_is_done() -> None:
+    operator = caller("oda", "operator")
+    submitted(parameters("t1"))
+    assert fields(post(operator, of="jobs", act="pause", ids=[1])) == {"act"}
+    assert fields(post(operator, of="tasks", act="kill")) == {"ids"}
+    assert fields(post(operator, of="tasks", act="kill", filter={"vo": "demo"})) == {"count"}
+    assert fields(post(operator, of="tasks", act="kill", filter={"vos": "demo"}, count=1)) == {"filter.vos"}
+    assert fields(post(operator, of="tasks", act="kill", filter={}, count=1)) == {"filter"}
+    assert fields(post(operator, of="tasks", act="kill", filter={"status": "nope"}, count=1)) == {"filter.status"}
+    assert fields(post(operator, of="tasks", act="kill", ids=[999])) == {"ids"}
+    assert "priority" in fields(post(operator, of="tasks", act="priority", ids=[1]))
+    assert fields(post(operator, of="tasks", act="kill", ids=[1], moment="2999-01-01T00:00:00Z")) == {"moment"}
+    assert post(operator, of="all", act="kill", ids=[1]).status_code in (400, 422)
+    assert post(caller("eve", "auditor"), of="tasks", act="kill", ids=[1]).status_code == 403
+    assert not BulkAction.objects.exists()

@@ -1,0 +1,119 @@
+"""`/api/v1/shares/` and `/api/v1/work-queues/`: the rows that change sets steer, and who wrote them last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from broker_site.foundation.access.permissions import visible_vos
+from broker_site.foundation.access.rest import principal
+from broker_site.foundation.gdpconfig.changesets import Place, Standing, columns_of
+from broker_site.foundation.gdpconfig.models import Revision
+from broker_site.foundation.gdpconfig.row_lines import RowLines
+from broker_site.foundation.rest.openapi import refusals
+from workqueues.ledger.share_lines import ShareLines
+from workqueues.ledger.work_queue_lines import WorkQueueLines
+
+FOR_ALL = ("", "*")
+READ = "config:read"
+
+
+class RowShown(serializers.Serializer[Any]):
+    """A row as a line of a change names it, with its columns."""
+
+    name = serializers.CharField(help_text="the key of a line that changes it")
+    vo = serializers.CharField()
+    revision = serializers.IntegerField(help_text="the change set that wrote it last; 0: none did")
+    who = serializers.CharField(help_text="who wrote it last")
+    until = serializers.DateTimeField(allow_null=True, help_text="when it ends by itself")
+
+
+class ShareShown(RowShown):
+    """A share."""
+
+    # A field of that name has another meaning in the class that this one derives from.
+    parent = serializers.CharField(help_text="empty: at the top")  # type: ignore[assignment]
+    value = serializers.FloatField(help_text="weight among the shares beside it")
+    position = serializers.IntegerField(help_text="order of matching and of ties; lower first")
+    throttled = serializers.BooleanField()
+    prod_source_label = serializers.CharField()
+    working_group = serializers.CharField()
+    campaign = serializers.CharField()
+    processing_type = serializers.CharField()
+    trans_path = serializers.CharField()
+
+
+class WorkQueueShown(RowShown):
+    """A work queue."""
+
+    queue_order = serializers.IntegerField(help_text="lower ones are asked first")
+    queue_share = serializers.IntegerField(allow_null=True, help_text="null: not throttled")
+    criteria = serializers.CharField()
+    variables = serializers.CharField()
+    partition = serializers.CharField(help_text="the partition that it is in; empty: none")
+    is_partition = serializers.BooleanField()
+    stretchable = serializers.BooleanField()
+    queue_function = serializers.CharField()
+    status = serializers.CharField(help_text="active or inactive")
+
+
+class SharesShown(serializers.Serializer[Any]):
+    """All shares at one revision."""
+
+    revision = serializers.IntegerField(help_text="number of the last change set: the `base` of a change that rests on this")
+    results = ShareShown(many=True)
+
+
+class WorkQueuesShown(serializers.Serializer[Any]):
+    """All work queues at one revision."""
+
+    revision = serializers.IntegerField(help_text="number of the last change set: the `base` of a change that rests on this")
+    results = WorkQueueShown(many=True)
+
+
+class Shares(APIView):
+    permissions: ClassVar = {"get": READ}
+
+    @extend_schema(
+        tags=["configuration"],
+        operation_id="share_list",
+        summary="List shares",
+        description="The share trees of your VOs. They are changed by change sets with lines of the kind `share`.",
+        responses={200: SharesShown, **refusals()},
+    )
+    def get(self, request: Request) -> Response:
+        """All of them: they are few."""
+        return Response(SharesShown(_document(request, ShareLines())).data)
+
+
+class WorkQueueRows(APIView):
+    permissions: ClassVar = {"get": READ}
+
+    @extend_schema(
+        tags=["configuration"],
+        operation_id="work_queue_list",
+        summary="List work queues",
+        description="The work queues of your VOs and of all. Change sets with lines of the kind `work_queue` change them.",
+        responses={200: WorkQueuesShown, **refusals()},
+    )
+    def get(self, request: Request) -> Response:
+        """All of them: they are few."""
+        return Response(WorkQueuesShown(_document(request, WorkQueueLines(), FOR_ALL)).data)
+
+
+def _document(request: Request, kind: RowLines, also: Sequence[str] = ()) -> dict[str, Any]:
+    scope = visible_vos(principal(request), READ)
+    places = [place for place in kind.rows() if place.vo in scope or place.vo in also]
+    revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0
+    return {"revision": revision, "results": [_row(place, row) for place, row in kind.standing(places).items()]}
+
+
+def _row(place: Place, row: Standing) -> dict[str, Any]:
+    told = {"name": place.name, "vo": place.vo, "revision": row.revision, "who": row.who, "until": row.until}
+    return {**told, **columns_of(row.text)}
