@@ -70,7 +70,7 @@ CREATE UNLOGGED TABLE plan.counted AS
 SELECT j.status, j.final, j.born, j.began, j.ended, v.id AS of_vo, u.id AS of_user, p.id AS of_place, e.id AS of_error
 FROM (SELECT j.*, {queue}, x.fingerprint FROM plan.job j LEFT JOIN plan.error x ON x.nr = j.error) AS j
     JOIN brokerage_tallygroup v ON v.family = 'vo' AND v.vo = j.vo
-    JOIN brokerage_tallygroup u ON u.family = 'user' AND (u.vo, u.user_name) = (j.vo, j.user_name)
+    JOIN brokerage_tallygroup u ON u.family = 'user' AND (u.vo, u.share, u.user_name) = (j.vo, j.share, j.user_name)
     JOIN brokerage_tallygroup p ON p.family = 'place' AND (p.vo, p.queue, p.share, p.kind) = (j.vo, j.queue, j.share, j.kind)
     LEFT JOIN brokerage_tallygroup e ON e.family = 'error' AND (e.vo, e.queue, e.fingerprint) = (j.vo, j.queue, j.fingerprint);
 ANALYZE plan.counted
@@ -87,7 +87,7 @@ QUEUE = (
 )
 FAMILIES = {
     "place": ("vo, queue, share, kind", f"j.vo, {QUEUE}, j.share, j.kind", ""),
-    "user": ("vo, user_name", "j.vo, j.user_name", ""),
+    "user": ("vo, share, user_name", "j.vo, j.share, j.user_name", ""),
     "vo": ("vo", "j.vo", ""),
     "error": ("vo, queue, fingerprint", f"j.vo, {QUEUE}, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
 }

@@ -54,7 +54,8 @@ def run(options: Namespace) -> Iterator[Line]:
         fill_s = round(time.monotonic() - began, 1)
         decide()
         for line in answers(server, options.times):
-            yield {"name": "pages", **line}
+            if "page" in line:
+                yield {"name": "pages", **line}
         yield {
             "name": "pages", "ours": line["worst"], "reference": None, "ratio": None, "unit": "p95 / limit", **line,
             "fill_s": fill_s, "jobs": options.jobs, "times": options.times,
