@@ -216,7 +216,7 @@ def task_history(task: Task) -> TaskHistory:
         step_s,
         queues[:MOST_QUEUES],
         files,
-        Pace(finished, last_hour, files.finished, files.left + files.in_jobs),
+        Pace(finished, last_hour, files.finished, files.left + files.in_jobs, (end - start).total_seconds()),
         every,
         *_histograms(task.id),
         moves,

@@ -16,6 +16,12 @@ def test_what_is_left_takes_as_long_as_it_takes_at_the_rate_of_the_last_hour() -
     assert (round(found.least_s), round(found.most_s)) == (round(3 * 3600 / 1.1), round(3 * 3600 / 0.9))
 
 
+def test_a_task_that_began_ten_minutes_ago_goes_on_at_the_rate_of_these() -> None:
+    found = estimate(Pace(jobs=40, last_hour=40, files=40, files_to_come=80, at_work_s=600))
+    assert found is not None
+    assert found.seconds == 1200
+
+
 @pytest.mark.parametrize(
     ("pace", "why"),
     [

@@ -12,12 +12,16 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of a task: jobs that finished so far, those of them in the last hour, input files that are done, and those to come."""
+    """Of a task: jobs that finished so far, those of them in the last hour, input files that are done, and those to come.
+
+    `at_work_s`: for how much of that hour it has been at work.
+    """
 
     jobs: int
     last_hour: int
     files: int
     files_to_come: int
+    at_work_s: float = HOUR_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ def estimate(pace: Pace) -> Estimate | None:
     files_per_job = pace.files / pace.jobs
     jobs_to_come = ceil(pace.files_to_come / files_per_job)
     spread = sqrt(pace.last_hour)
-    at_rate = jobs_to_come * HOUR_S
+    at_rate = jobs_to_come * min(pace.at_work_s, HOUR_S)
     return Estimate(
         jobs_to_come,
         files_per_job,
