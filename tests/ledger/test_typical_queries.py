@@ -74,6 +74,7 @@ from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
 from monitoring.queries.users import user_errors
 from monitoring.tables import keyset
+from monitoring.tables.filters import FileFilter
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
@@ -316,6 +317,11 @@ def page_of(table: Any, rows: Any, scope: VoScope, below: int | None = None) -> 
 
 
 PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
+    (
+        "files of a dataset, newest first",
+        lambda: list(FileFilter({"dataset": "14"}, queryset=files.all()).qs.order_by("-id")[:101]),
+        ("file_of_task",),
+    ),
     ("all tasks", page_of(visible_tasks, task_rows, ALL), ("workqueues_task_pkey",)),
     ("all tasks from the middle", page_of(visible_tasks, task_rows, ALL, TASKS // 2), ("workqueues_task_pkey",)),
     ("tasks of a small VO", page_of(visible_tasks, task_rows, SMALL), ("task_list_by_vo",)),
@@ -326,7 +332,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a large VO", page_of(visible_jobs, job_rows, LARGE, JOBS // 2), ()),
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
-    ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_open",)),
+    ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_of_task",)),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     (
