@@ -98,7 +98,10 @@ PLACES = {
 
 def places_of(answer: Mapping[str, Any]) -> dict[str, str]:
     """What stands for the names in braces; `answer`: what the queries of PLACES gave, and what else is known."""
-    from monitoring.tables.keyset import Cursor
+    from broker_site.foundation.rest.keyset import Cursor, name_of
+    from brokerage.models import Job
+    from workqueues.models import Task
 
-    cursors = {f"{kind}_cursor": Cursor("older", int(answer[f"middle_{kind}"])).text() for kind in ("task", "job")}
+    tables: dict[str, type[Any]] = {"task": Task, "job": Job}
+    cursors = {f"{kind}_cursor": Cursor("older", int(answer[f"middle_{kind}"]), name_of(t)).text() for kind, t in tables.items()}
     return {name: str(value) for name, value in {**answer, **cursors}.items()}

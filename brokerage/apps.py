@@ -15,11 +15,14 @@ class BrokerageConfig(AppConfig):
         from django.core.checks import Tags, register
 
         from broker_site.foundation.access.credentials import check_places_with
+        from broker_site.foundation.rest.filtering import add_filter
+        from brokerage.api.filtering import task_filters
         from brokerage.plugins import check_named, check_plugins, load_plugins
         from brokerage.queries.pilots import place_faults, storage_roots
         from brokerage.queries.place_names import destination_fault, nucleus_fault
         from brokerage.rules.transfers.backend_choice import know_backends_with
         from brokerage.transfers.choice import backends
+        from workqueues.api.filtering import TaskFilter
         from workqueues.catalogue import locate_storages_with
         from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with
 
@@ -31,3 +34,5 @@ class BrokerageConfig(AppConfig):
         check_nucleus_with(nucleus_fault)
         check_destinations_with(destination_fault)
         know_backends_with(backends)
+        for name, added in task_filters().items():
+            add_filter(TaskFilter, name, added)

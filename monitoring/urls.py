@@ -6,6 +6,7 @@ from itertools import chain
 
 from django.urls import URLPattern, path, re_path
 
+from monitoring.views import compare
 from monitoring.views.api import api, api_operation
 from monitoring.views.asks import job_waiting_data, queue_asks_data
 from monitoring.views.bulk import bulk, bulk_new
@@ -24,6 +25,7 @@ from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
 from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
+from monitoring.views.tokens import tokens
 from monitoring.views.transfers import link, transfer
 from monitoring.views.users import user, users
 from monitoring.views.visitor import appearance, login, logout
@@ -73,6 +75,7 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("me/tokens/", tokens, name="page-tokens"),
     path("bulk/new/", bulk_new, name="page-bulk-new"),
     path("bulk/<int:action_id>/", bulk, name="page-bulk"),
     path("bulk/<int:action_id>.json", bulk, {"data": True}, name="page-bulk-data"),
@@ -89,6 +92,10 @@ urlpatterns = [
     path("api/", api, name="page-api"),
     path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
     path("glossary/", glossary, name="page-glossary"),
+    path("compare/tasks/", compare.tasks, name="page-compare-tasks"),
+    path("compare/tasks.json", compare.tasks, {"data": True}, name="page-compare-tasks-data"),
+    path("compare/queues/", compare.queues, name="page-compare-queues"),
+    path("compare/queues.json", compare.queues, {"data": True}, name="page-compare-queues-data"),
     path("login/", login, name="login"),
     path("logout/", logout, name="logout"),
     path("appearance/", appearance, name="appearance"),

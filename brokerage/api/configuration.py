@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import django_filters
 from django.db import transaction
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404
@@ -30,7 +29,6 @@ from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
 from broker_site.foundation.gdpconfig.store import apply, preview, revert_draft
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.rest.filtering import TextFilter
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.configuration_bodies import (
@@ -45,6 +43,7 @@ from brokerage.api.configuration_bodies import (
     asked_lines,
     dry_run_document,
 )
+from brokerage.api.filtering import ChangeSetFilter
 from brokerage.queries.config_replay import replayed
 from brokerage.queries.steering_trial import steering_trial
 from brokerage.queries.what_if import reading_only
@@ -55,24 +54,6 @@ RIGHTS = {CONFIG: "config:edit", "share": "share:edit", "work_queue": "share:edi
 """Kind of a line -> the right to it; of rows in their VO."""
 FILTERS = ("component", "q", "overridden")
 BODY_LIMIT = 5_000_000
-
-
-class NewestRevisionFirst(NewestFirst):
-    ordering = "-revision"
-
-
-class ChangeSetFilter(django_filters.FilterSet):
-    component = TextFilter(field_name="lines__component", distinct=True, help_text="sets that changed a key of this component")
-    kind = TextFilter(field_name="lines__kind", distinct=True, help_text="config, share or work_queue: sets with such a line")
-    name = TextFilter(
-        field_name="lines__name", distinct=True, help_text="sets that changed the key of this name, parts filled in"
-    )
-    who = TextFilter(help_text="author")
-    source = TextFilter(help_text="page, rest, admin, import, command or expiry")
-
-    class Meta:
-        model = ChangeSet
-        fields: tuple[str, ...] = ()
 
 
 class Configuration(APIView):
@@ -118,7 +99,7 @@ class Configuration(APIView):
 class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[ChangeSet]):
     queryset = ChangeSet.objects.none()
     serializer_class = ChangeSetListed
-    pagination_class = NewestRevisionFirst
+    pagination_class = NewestFirst
     filterset_class = ChangeSetFilter
     permissions = {"list": READ, "retrieve": READ, "create": EDIT, "revert": EDIT}
     body_limit = BODY_LIMIT

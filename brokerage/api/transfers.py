@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import django_filters
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -17,46 +16,16 @@ from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.rest.filtering import AnyOf, IdFilter, NameFilter, TextFilter
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import NewestFirst, one_of
+from brokerage.api.filtering import TransferFilter
 from brokerage.models import StorageEndpoint, Transfer, TransferWish
 from brokerage.queries.file_arrival import arrival_by, arrival_of
 from brokerage.queries.transfer_parts import catalogue_file, copies_of_file, moves_of_transfer, transfers_in, wishes_of_transfer
 from brokerage.rules.explain.file_arrival import sentence
-from brokerage.rules.transfers.reasons import REASONS
-from brokerage.rules.transfers.wishes import ACTIVITIES
 from brokerage.states import TRANSFER
 
 READ = "transfer:read"
-
-
-class TransferFilter(django_filters.FilterSet):
-    status = AnyOf(TRANSFER.states)
-    reason = AnyOf(REASONS)
-    activity = AnyOf(ACTIVITIES)
-    source = NameFilter(help_text="storage endpoint; * and ? are wildcards")
-    destination = NameFilter(help_text="storage endpoint; * and ? are wildcards")
-    source_site = NameFilter(help_text="site; * and ? are wildcards")
-    destination_site = NameFilter(help_text="site; * and ? are wildcards")
-    lfn = NameFilter(field_name="file__lfn", help_text="name of the file; * and ? are wildcards")
-    dataset = NameFilter(field_name="file__dataset__name", help_text="name of its dataset; * and ? are wildcards")
-    vo = TextFilter()
-    task = IdFilter(method="of_task", help_text="number of a task that waits for them")
-    job = IdFilter(method="of_job", help_text="number of a job that waits for them")
-    ended = django_filters.BooleanFilter(
-        field_name="ended_at", lookup_expr="isnull", exclude=True, help_text="true: in a final state; false: open"
-    )
-
-    class Meta:
-        model = Transfer
-        fields: tuple[str, ...] = ()
-
-    def of_task(self, rows: QuerySet[Transfer], column: str, number: int) -> QuerySet[Transfer]:
-        return rows.filter(id__in=TransferWish.objects.filter(task_id=number, closed_at=None).values("transfer_id"))
-
-    def of_job(self, rows: QuerySet[Transfer], column: str, number: int) -> QuerySet[Transfer]:
-        return rows.filter(id__in=TransferWish.objects.filter(job_id=number, closed_at=None).values("transfer_id"))
 
 
 class TransferShown(serializers.ModelSerializer[Transfer]):

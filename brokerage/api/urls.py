@@ -17,10 +17,12 @@ from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.proposals import Proposals, approve_form, decline_form
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
+from brokerage.api.saved_views import SavedViews, delete_form, save_form
 from brokerage.api.series import SeriesView
 from brokerage.api.site_advertisements import SiteAdvertisementView
 from brokerage.api.task_changes import form_view, rest_view
 from brokerage.api.task_status import TaskStatusView
+from brokerage.api.tokens import Tokens, make_form, revoke_form
 from brokerage.api.transfer_commands import CancelTransfer, RetryTransfer
 from brokerage.api.transfers import Transfers, WhyNotHere
 from brokerage.api.what_if import WhatIfView, WhyEmptyView
@@ -61,6 +63,8 @@ urlpatterns = [
     path("queues/<str:name>/asks/", QueueAsksView.as_view({"get": "retrieve"}), name="queue-asks"),
     path("queues/<str:name>/why-empty/", WhyEmptyView.as_view({"get": "retrieve"}), name="queue-why-empty"),
     path("queues/<str:name>/", QueuesView.as_view({"get": "retrieve"}), name="queue-detail"),
+    path("tokens/", Tokens.as_view({"get": "list", "post": "create"}), name="token-list"),
+    path("tokens/<int:token_id>/", Tokens.as_view({"delete": "destroy"}), name="token-detail"),
     path("bulk/", BulkActions.as_view({"get": "list", "post": "create"}), name="bulk-list"),
     path("bulk/<int:action_id>/", BulkActions.as_view({"get": "retrieve"}), name="bulk-detail"),
     path("bulk/<int:action_id>/targets/", BulkActions.as_view({"get": "targets"}), name="bulk-targets"),
@@ -75,6 +79,8 @@ urlpatterns = [
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),
+    path("saved-views/", SavedViews.as_view({"get": "list", "post": "create"}), name="saved-view-list"),
+    path("saved-views/<int:view_id>/", SavedViews.as_view({"get": "retrieve", "delete": "destroy"}), name="saved-view-detail"),
     path("config/proposals/", Proposals.as_view({"get": "list", "post": "create"}), name="config-proposals"),
     path("config/proposals/<int:proposal_id>/", Proposals.as_view({"get": "retrieve"}), name="config-proposal"),
     path("config/proposals/<int:proposal_id>/approve/", Proposals.as_view({"post": "approve"}), name="config-proposal-approve"),
@@ -102,6 +108,10 @@ page_urlpatterns = [
     path("transfers/<int:transfer_id>/retry/", transfer_commands.retry_button, name="page-transfer-retry"),
     path("transfers/<int:transfer_id>/cancel/", transfer_commands.cancel_button, name="page-transfer-cancel"),
     path("links/<str:source>/<str:destination>/edit/", edit_form, name="page-link-edit"),
+    path("me/tokens/make/", make_form, name="page-token-make"),
+    path("me/tokens/<int:token_id>/revoke/", revoke_form, name="page-token-revoke"),
+    path("views/<int:view_id>/delete/", delete_form, name="page-view-delete"),
+    path("views/<str:list_name>/save/", save_form, name="page-view-save"),
     path("bulk/start/", start_form, name="page-bulk-start"),
     path("config/apply/", apply_form, name="page-config-apply"),
     path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import OperationalError, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.auditing import audit
@@ -37,6 +37,7 @@ ACTS: Mapping[str, tuple[str, ...]] = {"tasks": ("kill", "retry", "pause", "resu
 DONE, SKIPPED = "done", "skipped"
 KILLS_AT_ONCE = 100
 """Jobs that one transaction kills; everything else is one target a transaction."""
+_TARGETS = "INSERT INTO brokerage_bulktarget (action_id, target_id) SELECT %s, unnest(%s::bigint[])"
 KILLED = {"cancelled": "it is cancelled", "asked": "it ends with the next sign of life of its pilot"}
 KEPT = timedelta(days=90)
 """How long an act and its outcomes are kept."""
@@ -72,7 +73,8 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
             moment=wish.moment,
             n=len(wish.ids),
         )
-        BulkTarget.objects.bulk_create((BulkTarget(action=action, target_id=id_) for id_ in wish.ids), batch_size=5000)
+        with connection.cursor() as cursor:
+            cursor.execute(_TARGETS, [action.id, list(wish.ids)])
         told = {"selection": wish.selection, "n": len(wish.ids), **action.options}
         audit(f"{wish.of}.{wish.act}", caller, f"bulk action {action.id}", reason=wish.comment, after=told)
         look_after_commit("command")
@@ -81,7 +83,7 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
 
 def carry_on(now: datetime, longest_s: float) -> int:
     """Go on with every act that is not done, for so long: how many targets were done with."""
-    BulkAction.objects.filter(id__in=BulkAction.objects.filter(at__lt=now - KEPT).order_by("id")[:10].values("id")).delete()
+    _forget_oldest(now)
     n, ends = 0, time.monotonic() + longest_s
     for action in BulkAction.objects.filter(ended_at=None).select_related("user").order_by("id"):
         caller, last = _caller(action), 0
@@ -93,6 +95,13 @@ def carry_on(now: datetime, longest_s: float) -> int:
             last = seen
         _close(action, now)
     return n
+
+
+def _forget_oldest(now: datetime) -> None:
+    """A few of those that are kept long enough; ids follow time."""
+    oldest = list(BulkAction.objects.order_by("id").values_list("id", "at")[:10])
+    if gone := [id_ for id_, at in oldest if at < now - KEPT]:
+        BulkAction.objects.filter(id__in=gone).delete()
 
 
 def _step(action: BulkAction, caller: Principal | None, after: int, most: int = 0) -> tuple[int, int]:

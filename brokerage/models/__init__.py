@@ -23,6 +23,7 @@ from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHi
 from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
 from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark
+from brokerage.models.saved_view import SavedView
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
@@ -68,6 +69,7 @@ __all__ = [
     "RequirementValue",
     "RetryRule",
     "RoomBlock",
+    "SavedView",
     "Site",
     "SiteAdvertisement",
     "Software",

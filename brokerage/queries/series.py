@@ -20,6 +20,7 @@ WITH g AS MATERIALIZED (
         AND (%(vo)s::text IS NULL OR g.vo = %(vo)s) AND (%(queue)s::text IS NULL OR g.queue = %(queue)s)
         AND (%(share)s::text[] IS NULL OR g.share = ANY (%(share)s)) AND (%(kind)s::int IS NULL OR g.kind = %(kind)s)
         AND (%(user_name)s::text IS NULL OR g.user_name = %(user_name)s)
+        AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
 )
 SELECT b.what, g.of, b.at, sum(b.n)::bigint FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
@@ -32,8 +33,10 @@ UNION ALL SELECT '', '', counted_at, 0 FROM brokerage_tallymark
 _LABELS = {str(value): label for label, value in KINDS.items()}
 
 
-def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str = "default") -> Series:
-    """The lines that are asked for, of jobs of these VOs, None: of all. One statement."""
+def series(
+    asked: Asked, now: datetime, vos: Collection[str] | None, using: str = "default", groups: Collection[int] | None = None
+) -> Series:
+    """The lines that are asked for, of jobs of these VOs, and counted in these groups, None: of all. One statement."""
     start, end = asked.span(now)
     only: dict[str, Any] = {column: asked.only.get(column) for column in ("vo", "queue", "share", "kind", "user_name")}
     if isinstance(only["share"], str):
@@ -44,6 +47,7 @@ def series(asked: Asked, now: datetime, vos: Collection[str] | None, using: str 
         "by": BYS.get(asked.by, ""),
         "family": asked.family.value,
         "vos": None if vos is None else sorted(vos),
+        "groups": None if groups is None else sorted(groups),
         "step": asked.step_s,
         "whats": list(asked.what),
         "states": [what for what in asked.what if what not in FLOWS],

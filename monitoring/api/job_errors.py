@@ -15,8 +15,10 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import refusals
-from monitoring.queries.job_errors import MOST_ERRORS, job_errors
+from brokerage.api.filtering import ErrorFilter
+from monitoring.queries.job_errors import MOST_ERRORS, error_groups, job_errors
 from monitoring.queries.series import WINDOWS
+from monitoring.tables.selection import faults_of, read
 
 READ = "job:read"
 USUAL = next(iter(WINDOWS))
@@ -76,17 +78,28 @@ class JobErrorsView(APIView):
         operation_id="errors_list",
         summary="Errors with which jobs ended",
         description=f"The {MOST_ERRORS} errors with which most jobs of the caller's VOs failed or were closed.",
-        parameters=[OpenApiParameter("window", str, enum=list(WINDOWS), description=f"how far back; usual: {USUAL}")],
+        parameters=[
+            OpenApiParameter("window", str, enum=list(WINDOWS), description=f"how far back; usual: {USUAL}"),
+            *(
+                OpenApiParameter(name, str, description=declared.extra.get("help_text", ""))
+                for name, declared in ErrorFilter.base_filters.items()
+            ),
+        ],
         responses={200: JobErrorsShown, **refusals(400)},
     )
     def get(self, request: Request) -> Response:
-        """400 for a window that there is not, or another parameter."""
-        wrong = [Problem(name, "unknown", "no parameter of this address") for name in request.query_params if name != "window"]
-        window = request.query_params.get("window", USUAL)
+        """400 for a window that there is not, or a filter that says nothing."""
+        selection = read(request.query_params, ErrorFilter, paged=False, also=("window",))
+        scope = visible_vos(principal(request), READ)
+        filters = ErrorFilter(selection.parameters, queryset=error_groups(scope))
+        wrong = [Problem(name, fault.rule, fault.message) for name, fault in faults_of(selection, filters).items()]
+        wrong += selection.unknown
+        window = request.query_params.get("window") or USUAL
         if window not in WINDOWS:
             wrong.append(Problem("window", "one_of", f"one of {', '.join(WINDOWS)}"))
         if wrong:
             raise Refused(400, "Not valid", "; ".join(f"{p.field}: {p.message}" for p in wrong), wrong)
-        found = job_errors(visible_vos(principal(request), READ), window)
+        groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered else None
+        found = job_errors(scope, window, groups=groups)
         body = {"window": window, "counted_at": found.counted_at, "others": found.others, "results": found.rows}
         return Response(JobErrorsShown(body).data)

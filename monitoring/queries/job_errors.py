@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
-from brokerage.models import ErrorFingerprint
+from brokerage.models import ErrorFingerprint, TallyGroup
 from brokerage.rules.dispatch.retry_rules import COMPONENTS
+from brokerage.rules.facts.rollups import Family
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
@@ -25,6 +28,7 @@ MOST_QUEUES = 3
 _BY_QUEUE = """
 SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = 'error' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
+    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
     AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
 GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
 """
@@ -74,11 +78,18 @@ class JobErrors:
     others: int
 
 
-def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS) -> JobErrors:
-    """The errors with which most jobs ended in a window, in the VOs of the scope, or at one queue; four statements."""
+def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
+    """What errors are counted by, in the VOs of the scope, to filter further."""
+    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR)
+
+
+def job_errors(
+    scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, groups: Collection[int] | None = None
+) -> JobErrors:
+    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of these groups; four statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
-    found = counted(asked, scope)
+    found = counted(asked, scope, groups)
     points: dict[int, list[int]] = {}
     others = 0
     for line in found.lines:
@@ -90,7 +101,7 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
     first = sorted(points, key=lambda error: (-sum(points[error]), error))[:most]
     others += sum(sum(points[error]) for error in points.keys() - {*first})
     known = ErrorFingerprint.objects.using(alias()).in_bulk(first)
-    queues = {error: [(queue, sum(points[error]))] for error in first} if queue else _by_queue(asked, first, scope)
+    queues = {error: [(queue, sum(points[error]))] for error in first} if queue else _by_queue(asked, first, scope, groups)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
@@ -107,12 +118,15 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
     return JobErrors(table, found.counted_at, others)
 
 
-def _by_queue(asked: Asked, errors: Sequence[int], scope: VoScope) -> Mapping[int, list[tuple[str, int]]]:
+def _by_queue(
+    asked: Asked, errors: Sequence[int], scope: VoScope, groups: Collection[int] | None
+) -> Mapping[int, list[tuple[str, int]]]:
     """Error -> queues where jobs ended with it, with how many, those with most first."""
     queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
     start, end = asked.span(clock.now())
     vos = None if scope.everything else sorted(scope.names)
-    values = {"errors": list(errors), "vos": vos, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
+    of = {"errors": list(errors), "vos": vos, "groups": None if groups is None else list(groups)}
+    values = {**of, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
     for error, queue, n in rows(_BY_QUEUE, values) if errors else ():
         queues[error].append((queue, n))
     return queues

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
@@ -100,8 +102,13 @@ SAME = ("name", "status", "last_start", "corecount", "maxrss", "maxwdir", "maxti
 """Columns of a queue that are shown as they are stored."""
 
 
-def queue_rows() -> list[QueueRow]:
-    """Every computing queue by name, with its jobs as the agent tally counted them; four statements, whatever the size."""
+def visible_queues(scope: VoScope) -> QuerySet[ComputingQueue]:
+    """All computing queues, to filter further: the grid is the same for all VOs."""
+    return ComputingQueue.objects.using(alias())
+
+
+def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRow]:
+    """These computing queues by name, with their jobs as the agent tally counted them; four statements, whatever the size."""
     jobs = {name: Counter(states) for name, states in levels_at_queues().items()}
     pilots = dict(
         rows(
@@ -113,8 +120,7 @@ def queue_rows() -> list[QueueRow]:
         )
     )
     open_jobs = open_jobs_of_queues(using=alias())
-    rows_of_queues = ComputingQueue.objects.using(alias()).order_by("name")
-    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), pilots.get(q.id, 0)) for q in rows_of_queues]
+    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), pilots.get(q.id, 0)) for q in queues.order_by("name")]
 
 
 def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int) -> QueueRow:
@@ -128,6 +134,12 @@ def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int)
         jobs_ending=sum(jobs[state] for state in JOB.delivering),
         pilots=pilots,
     )
+
+
+def all_queue_rows() -> list[QueueRow]:
+    """Every computing queue by name."""
+    everything = VoScope(everything=True)
+    return queue_rows(everything, visible_queues(everything))
 
 
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:

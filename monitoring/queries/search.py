@@ -11,6 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.rest import keyset
 from broker_site.foundation.rest.paging import LARGEST_ID
 from broker_site.foundation.sql.wildcards import named
 from brokerage.models import ComputingQueue
@@ -19,7 +20,6 @@ from monitoring.queries.datasets import visible_datasets
 from monitoring.queries.files import visible_files
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.tasks import visible_tasks
-from monitoring.tables import keyset
 
 MOST = 10
 """Finds of a kind that are shown."""
@@ -86,7 +86,7 @@ def _newest(kind: str, table: QuerySet[Any], column: str, text: str) -> Finds:
     finds = [
         Find(kind, reverse(f"page-{kind}", args=[row.id]), f"{row.id} {getattr(row, column)}", row.status) for row in page.rows
     ]
-    return Finds(kind, finds, _list(kind, **{column: anywhere}), page.looked_down_to is not None)
+    return Finds(kind, finds, _list(kind, **{column: anywhere.replace(",", "?")}), page.looked_down_to is not None)
 
 
 def _list(kind: str, **filters: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -29,9 +29,9 @@ STATE_GROUPS = (
 NAMELESS = {"queue": "open to several queues", "share": "no share"}
 
 
-def counted(asked: Asked, scope: VoScope) -> Series:
-    """The lines that are asked for; one statement."""
-    return series(asked, clock.now(), None if scope.everything else scope.names, alias())
+def counted(asked: Asked, scope: VoScope, groups: Collection[int] | None = None) -> Series:
+    """The lines that are asked for, of these groups that are counted, None: of all; one statement."""
+    return series(asked, clock.now(), None if scope.everything else scope.names, alias(), groups)
 
 
 def states_plot(scope: VoScope, window: str = "24h") -> tuple[Plot, datetime | None]:

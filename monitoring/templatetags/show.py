@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.filter_words import quoted
 from brokerage.rules.dispatch.settlement import first_line
 from monitoring.charts import progress_bar, share_bar, state_ribbon, throttle_ribbon
 from monitoring.error_words import ERRORS
@@ -113,6 +114,12 @@ def lasting(seconds: float | None) -> str:
         if seconds >= least:
             return f"{int(seconds // size):,}{THIN}{unit}"
     return NOTHING
+
+
+@register.filter
+def word(text: str) -> str:
+    """A text as a filter has it, so that it stands for itself."""
+    return quoted(text)
 
 
 @register.filter

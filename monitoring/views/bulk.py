@@ -10,12 +10,13 @@ from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, Qu
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.rest.paging import LARGEST_ID
+from brokerage.api.filtering import JobFilter
 from brokerage.models import BulkAction, BulkTarget
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.tasks import visible_tasks
-from monitoring.tables.filters import JobFilter, TaskFilter
 from monitoring.views.page import page, scope_of, show
+from workqueues.api.filtering import TaskFilter
 
 READ, MAKE = "bulk:read", "bulk:make"
 ACTS = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
@@ -51,6 +52,7 @@ def bulk_new(request: HttpRequest) -> HttpResponseBase:
         "n": n,
         "ids": ids,
         "filter": wanted,
+        "words": ", ".join(f"{name}={value}" for name, values in QueryDict(wanted).lists() for value in values),
         "sample": list(rows.order_by("-id")[:SAMPLE]) if rows is not None and not fault else [],
         "moment": clock.now(),
         "back": asked.urlencode(),
@@ -88,10 +90,11 @@ def _matching(request: HttpRequest, of: str) -> tuple[QuerySet[Any] | None, str,
     """The rows that match the filter of the list, that filter, and what is wrong with it."""
     query = QueryDict(request.GET.get("filter", "").removeprefix("?"))
     filters = TaskFilter if of == "tasks" else JobFilter
+    named = filters.renamed(query)
     chosen = QueryDict(mutable=True)
     for name in filters.base_filters:
-        chosen.setlist(name, [value for value in query.getlist(name) if value])
-    chosen = QueryDict(chosen.urlencode())
+        if named.get(name):
+            chosen[name] = str(named[name])
     if not chosen:
         return None, "", "All rows of a list without filter are too many: filter it first."
     found = filters(chosen, queryset=_table(request, of))

@@ -34,7 +34,7 @@ from monitoring.queries.configuration import (
     told,
 )
 from monitoring.tables.exports import csv_answer, json_answer
-from monitoring.tables.selection import unknown
+from monitoring.tables.selection import not_known
 from monitoring.views.page import page, show
 
 READ, EDIT, DRAFT = "config:read", "config:edit", "change:draft"
@@ -48,14 +48,13 @@ def config(request: HttpRequest, **named: str) -> HttpResponseBase:
     form = named.get("format", "html")
     words, only = request.GET.get("q", ""), request.GET.get("overridden", "")
     fault = Problem("overridden", "value", "yes, or left out") if only not in ("", "yes") else None
-    strange = unknown(request.GET, (*KNOWN, "live"))
-    if form != "html" and fault:
-        return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", [fault])
+    if form != "html" and (wrong := [*([fault] if fault else []), *not_known(request.GET, (*KNOWN, "live"))]):
+        return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
     found = config_keys(words, overridden=only == "yes") if not fault else []
     if form == "csv":
-        return csv_answer(ConfigRow, config_rows(found), "config", strange)
+        return csv_answer(ConfigRow, config_rows(found), "config")
     if form == "json":
-        return json_answer(config_rows(found), {"revision": newest_revision(), "as_of": clock.now(), "warnings": strange})
+        return json_answer(config_rows(found), {"revision": newest_revision(), "as_of": clock.now()})
     groups: dict[str, list[Effective]] = {}
     for row in found:
         groups.setdefault(row.component if row.app == APP else f"{row.app}:{row.component}", []).append(row)

@@ -6,6 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import VoScope, may
+from broker_site.foundation.rest import keyset
 from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.command_lines import command_line
 from brokerage.queries.job_standing import job_standing
@@ -20,11 +21,10 @@ from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_wai
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of, used_of
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.queries.queues import find_queue, idle_rows, queue_details, queue_rows, site_limits
+from monitoring.queries.queues import all_queue_rows, find_queue, idle_rows, queue_details, site_limits
 from monitoring.queries.series import states_plot
 from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
-from monitoring.tables import keyset
 from monitoring.tables.selection import read
 from monitoring.views.asks import visible_asks
 from monitoring.views.page import page, scope_of, show
@@ -42,7 +42,7 @@ JOBS_SHOWN = 50
 def home(request: HttpRequest) -> HttpResponseBase:
     """Tasks and jobs by state, agents, queues, slots idle beside work, and the tasks that have waited for longest."""
     scope = scope_of(request)
-    agents, queues = agent_rows(), queue_rows()
+    agents, queues = agent_rows(), all_queue_rows()
     states, counted_at = states_plot(scope_of(request, "job:read"))
     context = {
         "tasks": task_counts(scope),
@@ -68,7 +68,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
     row = visible_task(task_id, scope)
     status = task_status(row, alias())
     jobs = visible_jobs(scope_of(request, "job:read")).filter(task_id=task_id)
-    selection = read(request.GET)
+    selection = read(request.GET, table=keyset.name_of(jobs.model))
     visitor = authenticate(request)
     context = {
         "task": row,

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponseBase
+from collections.abc import Mapping, Sequence
+
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
 
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
-from monitoring.queries.job_errors import JobErrorRow, job_errors
+from brokerage.api.filtering import ErrorFilter
+from monitoring.queries.job_errors import MOST_ERRORS, JobErrorRow, JobErrors, error_groups, job_errors
 from monitoring.queries.series import WINDOWS
 from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.form import form_of
+from monitoring.tables.selection import Fault, faults_of, read
 from monitoring.views.page import page, scope_of, show
+from monitoring.views.saved import saved_views
 from monitoring.views.throughput import choice
 
 READ = "job:read"
-LONGEST = 60
-"""Letters of the name of a queue."""
+FIRST = ("code", "message", "queue", "component")
 
 
 @page(READ)
 def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # noqa: A002 - the name of the address
     """Each error once, the most frequent first: how many jobs, where, since when, and how it goes."""
-    faults: list[str] = []
-    window = choice(request, "window", list(WINDOWS), faults)
-    if faults and format != "html":
-        wrong = [Problem("window", "one_of", f"one of {', '.join(WINDOWS)}")]
-        return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", wrong)
-    queue = request.GET.get("queue", "").replace("\0", "")[:LONGEST]
-    found = job_errors(scope_of(request, READ), window, queue)
+    told: list[str] = []
+    window = choice(request, "window", list(WINDOWS), told)
+    selection = read(request.GET, ErrorFilter, paged=False, also=("window",))
+    if format == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
+        return HttpResponseRedirect(request.path + selection.tidy_address)
+    scope = scope_of(request, READ)
+    filters = ErrorFilter(selection.parameters, queryset=error_groups(scope), request=request)
+    faults = faults_of(selection, filters)
+    if format != "html" and (wrong := [*_problems(faults, told), *selection.unknown]):
+        return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
+    groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered and not faults else None
+    found = JobErrors([], None, 0) if faults else job_errors(scope, window, groups=groups)
     if format == "csv":
-        return csv_answer(JobErrorRow, iter(found.rows), "errors", ())
+        return csv_answer(JobErrorRow, iter(found.rows), "errors")
     if format == "json":
-        more = {"window": window, "queue": queue, "others": found.others, "counted_at": found.counted_at, "as_of": clock.now()}
-        return json_answer(found.rows, more)
-    context = {"found": found, "window": window, "windows": list(WINDOWS), "queue": queue, "faults": faults}
-    return show(request, "errors.html", "errors", context, knows=("window", "queue"))
+        return json_answer(
+            found.rows, {"window": window, "others": found.others, "counted_at": found.counted_at, "as_of": clock.now()}
+        )
+    context = {
+        "found": found,
+        "window": window,
+        "windows": list(WINDOWS),
+        "told": told,
+        "most": MOST_ERRORS,
+        "selection": selection,
+        "form": form_of(filters, selection, FIRST),
+        "faults": faults,
+        **saved_views(request, "errors"),
+    }
+    knows = (*selection.names, *ErrorFilter.aliases, "window")
+    return show(request, "errors.html", "errors", context, status=400 if faults else 200, knows=knows)
+
+
+def _problems(faults: Mapping[str, Fault], told: Sequence[str]) -> list[Problem]:
+    """The faults as data tells them; `told`: of the window."""
+    wrong = [Problem("window", "one_of", f"one of {', '.join(WINDOWS)}")] if told else []
+    return wrong + [Problem(name, fault.rule, fault.message) for name, fault in faults.items()]

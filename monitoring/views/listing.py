@@ -14,20 +14,31 @@ from broker_site.foundation.access.permissions import VoScope, may
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
-from monitoring.tables import keyset
+from broker_site.foundation.rest import keyset
+from broker_site.foundation.rest.filtering import ListFilter
 from monitoring.tables.exports import MOST, csv_answer, json_answer
-from monitoring.tables.filters import ANY, ListFilter
-from monitoring.tables.selection import PLACE, Selection, read
+from monitoring.tables.facets import Facet
+from monitoring.tables.form import form_of, wider
+from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, faults_of, read
 from monitoring.views.page import scope_of, show
+from monitoring.views.saved import saved_views
 
 STEP = 1000
 """Rows that a CSV reads at once."""
 MEDIA = {"application/json": "json", "text/csv": "csv"}
 
 
+Facets = Callable[[VoScope, Selection], Sequence[Facet]]
+
+
+def no_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """A list without facets."""
+    return ()
+
+
 @dataclass(frozen=True)
 class LongList:
-    """A list of a big table, by descending id, page by page."""
+    """A list of a big table, by descending id, page by page. `first`: the filters that are always seen."""
 
     name: str
     kind: type[Any]
@@ -36,67 +47,72 @@ class LongList:
     table: Callable[[VoScope], QuerySet[Any]]
     rows: Callable[[QuerySet[Any]], list[Any]]
     permission: str
+    first: Sequence[str]
+    facets: Facets = no_facets
     paged: bool = True
     around: Callable[[], Mapping[str, Any]] = dict
     """What its page shows beside the rows."""
 
-    def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        """Without leafing through other rows where an index finds them, or has those of a VO in the order shown."""
-        filled = {name for name in selection.names if selection.parameters.get(name)}
-        narrow = bool(filled & self.filters.narrow) or filled <= {"vo"}
-        return keyset.page(form.qs, self.rows, selection.size, selection.cursor, narrow=narrow)
+    def page(self, scope: VoScope, selection: Selection, filters: Any) -> keyset.Page[Any]:
+        """Without leafing through other rows where an index serves the filter, or has the rows of a VO in the order shown."""
+        return keyset.page(filters.qs, self.rows, selection.size, selection.cursor, narrow=filters.narrows)
 
-    def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
+    def all(self, scope: VoScope, selection: Selection, filters: Any) -> Iterator[Any]:
         """The filtered table from the cursor down."""
-        return keyset.walk(form.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1)
+        return keyset.walk(filters.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1, narrow=filters.narrows)
 
 
 @dataclass(frozen=True)
 class ShortList:
-    """A list that is shown whole."""
+    """A list that is shown whole. `table`: what its filters choose from, by which `rows` then are read."""
 
     name: str
     kind: type[Any]
     template: str
-    rows: Callable[[VoScope], Sequence[Any]]
+    rows: Callable[..., Sequence[Any]]
     permission: str
-    filters: None = None
+    filters: type[ListFilter] | None = None
+    table: Callable[[VoScope], QuerySet[Any]] | None = None
+    first: Sequence[str] = ()
+    facets: Facets = no_facets
     paged: bool = False
     around: Callable[[], Mapping[str, Any]] = dict
     """What its page shows beside the rows."""
 
-    def page(self, request: HttpRequest, selection: Selection, form: Any) -> keyset.Page[Any]:
-        table = self.rows(scope_of(request, self.permission))
+    def page(self, scope: VoScope, selection: Selection, filters: Any) -> keyset.Page[Any]:
+        table = self.all(scope, selection, filters)
         return keyset.Page(table, None, None, keyset.Count(len(table), more=False))
 
-    def all(self, request: HttpRequest, selection: Selection, form: Any) -> Iterator[Any]:
-        return iter(self.rows(scope_of(request, self.permission)))
+    def all(self, scope: VoScope, selection: Selection, filters: Any) -> Sequence[Any]:
+        return self.rows(scope) if filters is None else self.rows(scope, filters.qs)
 
 
 def answer(
     request: HttpRequest, listing: LongList | ShortList, form: str, more: Mapping[str, Any] | None = None
 ) -> HttpResponseBase:
     """The list in the asked form: that of the address, else the one of the Accept header."""
-    selection = read(request.GET, listing.filters, paged=listing.paged)
+    scope, filters, of = scope_of(request, listing.permission), None, ""
+    table = listing.table(scope) if listing.table is not None else None
+    if table is not None:
+        of = keyset.name_of(table.model)
+    selection = read(request.GET, listing.filters, table=of, paged=listing.paged)
     if form == "html":
         form = MEDIA.get(request.get_preferred_type(["text/html", *MEDIA]) or "", "html")
     if form == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
         return HttpResponseRedirect(request.path + selection.tidy_address)
-    filters: Any = None
-    if isinstance(listing, LongList):
-        table = listing.table(scope_of(request, listing.permission))
-        filters = listing.filters(selection.parameters, queryset=table, request=request)
     faults = dict(selection.faults)
-    if filters is not None and not filters.form.is_valid():
-        faults |= {name: " ".join(messages) for name, messages in filters.form.errors.items()}
+    if listing.filters is not None:
+        filters = listing.filters(selection.parameters, queryset=table, request=request)
+        faults = faults_of(selection, filters)
     if form == "html":
-        return _html(request, listing, selection, filters, faults, more or {})
-    if faults:
-        errors = [Problem(name, "value", message) for name, message in faults.items()]
-        return problem_response(400, "Bad parameters", "Some parameters of the address cannot be used.", errors)
+        return _html(request, listing, selection, scope, filters, faults, more or {})
+    errors = [Problem(name, fault.rule, fault.message) for name, fault in faults.items()]
+    errors += selection.unknown
+    if errors:
+        return problem_response(400, "Not valid", "Each fault is listed in errors.", errors)
     if form == "csv":
-        return csv_answer(listing.kind, listing.all(request, selection, filters), listing.name, selection.warnings)
-    page = listing.page(request, selection, filters)
+        return csv_answer(listing.kind, iter(listing.all(scope, selection, filters)), listing.name)
+    page = listing.page(scope, selection, filters)
     return json_answer(page.rows, _around(request, page, selection))
 
 
@@ -108,8 +124,8 @@ def _around(request: HttpRequest, page: keyset.Page[Any], selection: Selection) 
         "next": link(page.older),
         "previous": link(page.newer),
         "count": str(page.count) if page.count else None,
+        "looked_down_to": page.looked_down_to,
         "as_of": clock.now(),
-        "warnings": list(selection.warnings),
     }
 
 
@@ -117,31 +133,28 @@ def _html(
     request: HttpRequest,
     listing: LongList | ShortList,
     selection: Selection,
+    scope: VoScope,
     filters: Any,
-    faults: Mapping[str, str],
+    faults: Mapping[str, Fault],
     more: Mapping[str, Any],
 ) -> HttpResponseBase:
     empty: keyset.Page[Any] = keyset.Page([], None, None, None)
-    page = empty if faults else listing.page(request, selection, filters)
+    page = empty if faults else listing.page(scope, selection, filters)
+    panel_only = request.headers.get("HX-Request") == "true"
     context = {
         "listing": listing,
         "page": page,
         "selection": selection,
-        "form": filters.form if filters is not None else None,
+        "form": form_of(filters, selection, listing.first) if filters is not None else None,
+        "facets": () if panel_only else listing.facets(scope, selection),
         "faults": faults,
-        "wider": wider(listing, selection) if not page.rows and not faults else "",
+        "wider": wider(filters, selection) if filters is not None and not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
+        **(saved_views(request, listing.name) if listing.filters is not None else {}),
         "may_bulk": listing.name in ("tasks", "jobs") and may(authenticate(request), "bulk:make"),
         **listing.around(),
         **more,
     }
-    knows = (*selection.names, *PLACE) if listing.paged else ()
+    known = (*PLACE, *ALSO, *(listing.filters.aliases if listing.filters else ())) if listing.paged else ()
+    knows = (*selection.names, *known)
     return show(request, listing.template, listing.name, context, status=400 if faults else 200, knows=knows)
-
-
-def wider(listing: LongList | ShortList, selection: Selection) -> str:
-    """Where a text filter stood for itself and found nothing: the same list with `*` around it."""
-    texts = listing.filters.texts if listing.filters else ()
-    exact = {name: str(selection.parameters[name]) for name in texts if selection.parameters.get(name)}
-    anywhere = {name: f"{ANY}{text}{ANY}" for name, text in exact.items() if ANY not in text}
-    return selection.address(cursor=None, **anywhere) if anywhere else ""

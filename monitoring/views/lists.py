@@ -7,33 +7,48 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.gdpconfig.proposals import open_proposals
+from brokerage.api.filtering import ChangeSetFilter, JobFilter, QueueFilter, TransferFilter
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
 from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
+from monitoring.queries.facets import job_facets, queue_facets, task_facets
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.levels import counted_at
-from monitoring.queries.queues import QueueRow, feed_lines, queue_rows
+from monitoring.queries.queues import QueueRow, feed_lines, queue_rows, visible_queues
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
-from monitoring.tables.filters import ChangeSetFilter, DatasetFilter, FileFilter, JobFilter, TaskFilter, TransferFilter
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
+from workqueues.api.filtering import DatasetFilter, FileFilter, TaskFilter
 
-TASKS = LongList("tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task_rows, "task:read")
+TASKS = LongList(
+    "tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task_rows, "task:read",
+    first=("status", "task_name", "user_name", "share", "why", "age"), facets=task_facets,
+)  # fmt: skip
 """Newest first."""
-JOBS = LongList("jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read")
+JOBS = LongList(
+    "jobs", JobRow, "jobs.html", JobFilter, visible_jobs, job_rows, "job:read",
+    first=("status", "kind", "task", "queue", "user_name", "share", "age"), facets=job_facets,
+)  # fmt: skip
 """Newest first."""
-DATASETS = LongList("datasets", DatasetRow, "datasets.html", DatasetFilter, visible_datasets, dataset_rows, "dataset:read")
+DATASETS = LongList(
+    "datasets", DatasetRow, "datasets.html", DatasetFilter, visible_datasets, dataset_rows, "dataset:read",
+    first=("status", "dataset_name", "type", "task", "vo"),
+)  # fmt: skip
 """Newest first."""
-FILES = LongList("files", FileRow, "files.html", FileFilter, visible_files, file_rows, "dataset:read")
+FILES = LongList(
+    "files", FileRow, "files.html", FileFilter, visible_files, file_rows, "dataset:read",
+    first=("status", "lfn", "dataset", "type", "task"),
+)  # fmt: skip
 """Newest first."""
 QUEUES = ShortList(
-    "queues", QueueRow, "queues.html", lambda _: queue_rows(), "grid:read",
+    "queues", QueueRow, "queues.html", queue_rows, "grid:read", QueueFilter, visible_queues,
+    first=("status", "name", "site", "type"), facets=queue_facets,
     around=lambda: {"feeds": feed_lines(), "counted_at": counted_at()},
 )  # fmt: skip
 """By name; and how old the grid is, and the numbers of jobs."""
@@ -43,14 +58,14 @@ THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "d
 """By VO and unit; of the VOs that the visitor may look into."""
 TRANSFERS = LongList(
     "transfers", TransferRow, "transfers.html", TransferFilter, visible_transfers, transfer_rows, "transfer:read",
-    around=links_above,
+    first=("status", "lfn", "source_site", "destination_site", "destination", "reason", "task"), around=links_above,
 )  # fmt: skip
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
 """The fullest first."""
 CHANGES = LongList(
     "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
-    around=lambda: {"proposals": open_proposals(alias())},
+    first=("name", "component", "who", "source"), around=lambda: {"proposals": open_proposals(alias())},
 )  # fmt: skip
 """Newest first, below the proposals that wait for somebody."""
 AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)

@@ -15,7 +15,7 @@ from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, DeclaredSlots, Job, Pilot
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
-from monitoring.queries.queues import queue_rows
+from monitoring.queries.queues import all_queue_rows
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import good, run_agents
 
@@ -62,7 +62,7 @@ def test_a_pilot_that_ends_a_job_and_takes_the_next_counts_as_seen(alpha: Comput
     take(alpha, busy)
     run_agents(1, ["reap"])
     assert pilots_in_three_hours() == 1
-    assert [row.pilots for row in queue_rows()] == [1]
+    assert [row.pilots for row in all_queue_rows()] == [1]
 
 
 def test_a_pilot_that_only_renews_its_lease_counts_as_seen(alpha: ComputingQueue) -> None:

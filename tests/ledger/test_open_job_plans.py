@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db import connection, transaction
 from django.test import TestCase
 
+from brokerage.api.filtering import JobFilter
 from brokerage.ledger.empty_task_queues import remove_empty_task_queues
 from brokerage.ledger.expiry import Limit, end_overdue
 from brokerage.ledger.job_openings import note_openings, open_due
@@ -36,7 +37,6 @@ from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.placement.slots import Slot
 from monitoring.queries.jobs import job_rows, visible_jobs
-from monitoring.tables.filters import JobFilter
 from tests.ledger.full_tables import fill
 from tests.ledger.plans import partial_indexes, plans
 from tests.ledger.test_typical_queries import ALL

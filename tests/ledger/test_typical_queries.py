@@ -16,6 +16,7 @@ from django.utils import timezone
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.run import BODIES, new_run
+from broker_site.foundation.rest import keyset
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger import (
     heartbeats,
@@ -73,11 +74,10 @@ from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
 from monitoring.queries.users import user_errors
-from monitoring.tables import keyset
-from monitoring.tables.filters import FileFilter
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
+from workqueues.api.filtering import FileFilter
 from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger import events, outputs
 from workqueues.ledger import files as files_ledger
@@ -312,16 +312,11 @@ HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
 
 def page_of(table: Any, rows: Any, scope: VoScope, below: int | None = None) -> Callable[[], Any]:
     """One page of a list of the pages, `below` an id or the first."""
-    place = None if below is None else keyset.Cursor("older", below)
+    place = None if below is None else keyset.Cursor("older", below, "")
     return lambda: keyset.page(table(scope), rows, 100, place, narrow=True)
 
 
 PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
-    (
-        "files of a dataset, newest first",
-        lambda: list(FileFilter({"dataset": "14"}, queryset=files.all()).qs.order_by("-id")[:101]),
-        ("file_of_task",),
-    ),
     ("all tasks", page_of(visible_tasks, task_rows, ALL), ("workqueues_task_pkey",)),
     ("all tasks from the middle", page_of(visible_tasks, task_rows, ALL, TASKS // 2), ("workqueues_task_pkey",)),
     ("tasks of a small VO", page_of(visible_tasks, task_rows, SMALL), ("task_list_by_vo",)),
@@ -333,6 +328,11 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
     ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_of_task",)),
+    (
+        "files of a dataset, newest first",
+        lambda: list(FileFilter({"dataset": "14"}, queryset=files.all()).qs.order_by("-id")[:101]),
+        ("file_of_task",),
+    ),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     (

@@ -60,6 +60,13 @@ def test_errors_that_differ_in_numbers_and_paths_are_one_and_the_most_frequent_c
     assert page.index("STAGEIN") < page.index("PAYLOAD")
     assert "&lt;b&gt;segfault" in client.get("/errors/").content.decode()
     assert f'href="/jobs/{first["job_id"]}/"' in page
+    assert [row["code"] for row in rows(client, "/errors.json?code=!STAGEIN&queue=AL*")] == ["PAYLOAD"]
+    assert rows(client, "/errors.json?queue=BETA") == []
+    jobs = rows(client, f"/jobs.json?error={first['id']}")
+    assert (len(jobs), {job["error_code"] for job in jobs}) == (4, {"STAGEIN"})
+    assert len(rows(client, f"/tasks.json?error={second['id']}")) == 1
+    for address in ("/errors.json?cod=x", "/errors.csv?code=a,,b"):
+        assert client.get(address).status_code == 400
     lines = list(csv.DictReader(io.StringIO(text(client.get("/errors.csv?window=7d")))))
     assert [(line["id"], line["jobs"]) for line in lines] == [(row["id"], str(row["jobs"])) for row in rows(client)]
 

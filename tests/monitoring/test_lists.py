@@ -16,9 +16,9 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.kernel import clock
+from broker_site.foundation.rest import keyset
 from brokerage.models import Feed, Job
 from brokerage.rules.facts.job_kind import JobKind
-from monitoring.tables import keyset
 from tests.builders import parameters, submitted
 from tests.monitoring.answers import MOST_STATEMENTS, counted, shown, text
 from tests.pages.scene import Scene, make_scene, visitor
@@ -118,7 +118,7 @@ class Lists(TestCase):
 
     def test_a_rare_row_is_found_by_looking_further_a_bounded_step_at_a_time(self) -> None:
         rare = list(Job.objects.filter(status="failed").order_by("-id").values_list("id", flat=True))
-        with patch.object(keyset, "WINDOW", 30):
+        with patch.multiple(keyset, FIRST_WINDOW=30, MOST_WINDOWS=1, COUNT_WINDOW=30):
             page = text(self.client.get("/jobs/?status=failed"))
             self.assertIn("Look further", page)
             seen, address, looks = [], "/jobs.json?status=failed", 0
@@ -147,11 +147,14 @@ class Lists(TestCase):
         answer = self.client.get("/tasks/?task_name=&user=ada&vo=")
         self.assertRedirects(answer, "/tasks/?user_name=ada")
 
-    def test_an_unknown_parameter_is_told_and_does_not_filter(self) -> None:
+    def test_an_unknown_parameter_is_told_on_the_page_and_refused_in_data(self) -> None:
         self.assertIn("The parameter “statsu” is not known", text(self.client.get("/tasks/?statsu=done")))
-        answer = json.loads(self.client.get("/tasks.json?statsu=done").content)
-        self.assertEqual((len(answer["rows"]), len(answer["warnings"])), (7, 1))
-        self.assertIn("statsu", self.client.get("/tasks.csv?statsu=done")["X-Warning"])
+        for ending in ("json", "csv"):
+            answer = self.client.get(f"/tasks.{ending}?statsu=done")
+            self.assertEqual((answer.status_code, answer["Content-Type"]), (400, "application/problem+json"))
+            (error,) = json.loads(answer.content)["errors"]
+            self.assertEqual((error["field"], error["rule"]), ("statsu", "unknown"))
+            self.assertIn("status", error["message"])
         self.assertIn("“statsu” is not known", text(self.client.get("/tasks/?name=x&statsu=done", follow=True)))
         for address in ("/", "/queues/", f"/tasks/{self.scene.done.id}/", f"/tasks/{self.scene.done.id}/brokerage/"):
             self.assertIn("“odd” is not known", text(self.client.get(f"{address}?odd=1")), address)

@@ -37,7 +37,6 @@ def addresses(scene: Scene) -> Iterator[str]:
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
     GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
-    Proposal.objects.create(who="user:bob", why="slow", source="page", lines=[], expires_at="2100-01-01T00:00Z")
     names = {"page-share": "Data", "page-user": "grace"}
     known: dict[str, Any] = {
         "task_id": scene.pending.id,

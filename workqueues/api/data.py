@@ -71,17 +71,22 @@ class TaskFiles(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
 
 
 @extend_schema(tags=["data"])
-class Files(viewsets.GenericViewSet[File]):
-    """Single files of the tasks that the caller may see."""
+@lists("List files", "Files that tasks use and make, newest first.", FileShown)
+class Files(mixins.ListModelMixin, viewsets.GenericViewSet[File]):
+    """Files of the tasks that the caller may see."""
 
     queryset = File.objects.none()
-    serializer_class = FileWhole
-    permissions = {"retrieve": READ}
+    serializer_class = FileShown
+    pagination_class = NewestFirst
+    filterset_class = FileFilter
+    permissions = {"list": READ, "retrieve": READ}
+
+    def get_queryset(self) -> QuerySet[File]:
+        return File.objects.filter(visible_vos(principal(self.request), READ).q("task__vo"))
 
     @extend_schema(summary="Read a file", responses={200: FileWhole, **refusals(404)})
     def retrieve(self, request: Request, file_id: int) -> Response:
         """One file, with the moves that no job caused."""
-        scope = visible_vos(principal(request), READ).q("task__vo")
-        file = one_of(File.objects.filter(scope).select_related("dataset"), file_id, "file")
+        file = one_of(self.get_queryset().select_related("dataset"), file_id, "file")
         file.changes = FileChange.objects.filter(file_id=file.id).order_by("id")  # type: ignore[attr-defined]
         return Response(FileWhole(file).data)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import django_filters
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, viewsets
 
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
-from broker_site.foundation.rest.filtering import AnyOf, IdFilter, TextFilter
+from broker_site.foundation.rest.filtering import AnyOf, IdFilter, ListFilter, NameFilter
 from broker_site.foundation.rest.openapi import lists
 from broker_site.foundation.rest.paging import NewestFirst
 from workqueues.models import ThrottleVerdict
@@ -30,13 +29,13 @@ class VerdictShown(serializers.ModelSerializer[ThrottleVerdict]):
         read_only_fields = fields
 
 
-class VerdictFilter(django_filters.FilterSet):
+class VerdictFilter(ListFilter):
     decision = AnyOf(("PASS", "SKIP"))
-    vo = TextFilter()
-    prod_source_label = TextFilter()
-    unit = TextFilter(help_text="name of the share or work queue")
+    vo = NameFilter()
+    prod_source_label = NameFilter()
+    unit = NameFilter(help_text="name of the share or work queue")
     work_queue = IdFilter(field_name="work_queue_id", help_text="number of the work queue; 0: shares")
-    resource_type = TextFilter()
+    resource_type = NameFilter()
 
 
 @extend_schema(tags=["brokerage"])

@@ -24,6 +24,7 @@ urlpatterns = [
     path("datasets/close/", CloseDataset.as_view(), name="dataset-close"),
     path("datasets/recover/", RecoverFiles.as_view(), name="dataset-recover"),
     path("datasets/<int:dataset_id>/", Datasets.as_view({"get": "retrieve"}), name="dataset-detail"),
+    path("files/", Files.as_view({"get": "list"}), name="file-list"),
     path("files/<int:file_id>/", Files.as_view({"get": "retrieve"}), name="file-detail"),
     path("read-grants/", ReadGrants.as_view({"get": "list", "post": "create"}), name="read-grant-list"),
     path("read-grants/<int:grant_id>/", ReadGrants.as_view({"get": "retrieve", "delete": "destroy"}), name="read-grant-detail"),

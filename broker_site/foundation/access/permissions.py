@@ -33,6 +33,7 @@ job:read        | user      | {READERS}             |
 job:rebroker    | user      | operator              | audited
 job:kill        | user      | owner operator        | audited
 job:retry       | user      | owner operator        | audited
+token:own       | user      | {READERS}             | audited
 bulk:make       | user      | owner operator production | audited
 bulk:read       | user      | {READERS}             |
 transfer:read   | user      | {READERS}             |
@@ -46,6 +47,8 @@ dataset:recover | user      | owner operator        | audited
 decision:read   | user      | {READERS}             |
 agent:read      | user      | {READERS}             |
 grid:read       | user      | {READERS}             |
+view:read       | user      | {READERS}             |
+view:save       | user      | {READERS}             | audited
 schema:read     | user      | {READERS}             |
 config:read     | user      | {READERS}             |
 config:edit     | user      |                       | audited

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from broker_site.foundation.gdpconfig.keys import APP
 from broker_site.foundation.kernel.registry import Registry
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker_site.foundation.gdpconfig.models import Change
 
 Source = Literal["page", "rest", "admin", "import", "command", "expiry"]
+SOURCES: tuple[str, ...] = get_args(Source)
 CONFIG = "config"
 """The kind of a line that sets or removes an override of a configuration key."""
 MOST_LINES = 1000

@@ -1,23 +1,46 @@
-"""Filters of lists by the query string: only those that a list names, each with its type; anything else is refused (S18)."""
+"""Filters of lists by the query string: only those that a list names, each with its type; anything else is refused (S18).
+
+A list declares its filters once, as a ListFilter: page, JSON, CSV and REST read them by it, with the words of `filter_words`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, ClassVar, Generic, TypeVar
 
 import django_filters
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.http import QueryDict
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.filter_words import (
+    LENGTHS,
+    TIMES,
+    Bounds,
+    Unreadable,
+    Wanted,
+    Word,
+    ages,
+    numbers,
+    texts,
+    times,
+)  # fmt: skip
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from broker_site.foundation.sql.wildcards import named
 
 NOT_FILTERS = (NewestFirst.page_size_query_param, NewestFirst.cursor_query_param)
-LONGEST = 256
+LONGEST = 8_000
+"""Characters of a filter."""
+Part = TypeVar("Part")
+Condition = Callable[[Any, str], Q]
+"""Makes the condition that one part of a filter holds, in the database of this alias."""
 
 
 class StrictBackend(DjangoFilterBackend):
@@ -25,12 +48,22 @@ class StrictBackend(DjangoFilterBackend):
 
     def filter_queryset(self, request: Request, queryset: QuerySet[Any], view: Any) -> QuerySet[Any]:
         filterset = self.get_filterset_class(view, queryset)
-        known = [*(filterset.base_filters if filterset else ()), *NOT_FILTERS, *getattr(view, "further_parameters", ())]
+        names = (*filterset.base_filters, *getattr(filterset, "aliases", ())) if filterset else ()
+        known = [*names, *NOT_FILTERS, *getattr(view, "further_parameters", ())]
         wrong = {name[:100]: [_unknown(name, known)] for name in request.query_params if name not in known}
         if wrong:
             raise ValidationError(wrong)
         filtered: QuerySet[Any] = super().filter_queryset(request, queryset, view)
         return filtered
+
+    def get_filterset_kwargs(self, request: Request, queryset: QuerySet[Any], view: Any) -> dict[str, Any]:
+        """With the filters under their own names; whether they narrow the list is left with the view, for its pages."""
+        kwargs: dict[str, Any] = super().get_filterset_kwargs(request, queryset, view)
+        filterset = self.get_filterset_class(view, queryset)
+        if issubclass(filterset, ListFilter):
+            kwargs["data"] = filterset.renamed(request.query_params)
+            view.narrow = getattr(view, "narrow", False) or filterset(**kwargs).narrows
+        return kwargs
 
 
 def _unknown(name: str, known: Sequence[str]) -> ErrorDetail:
@@ -38,47 +71,236 @@ def _unknown(name: str, known: Sequence[str]) -> ErrorDetail:
     return ErrorDetail("not a filter of this list" + (f"; the nearest one is {near}" if near else ""), "unknown")
 
 
-class IdFilter(django_filters.NumberFilter):
-    """A row number that fits into its column."""
+class ListFilter(django_filters.FilterSet):
+    """What a list can be filtered by.
 
-    field_class = forms.IntegerField
+    `in_order`: filters that an index has in the order of the list, so that a page needs no other rows. `aliases`: other names
+    that people and programs know a filter by.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, min_value=0, max_value=LARGEST_ID, **kwargs)
+    in_order: ClassVar[frozenset[str]] = frozenset()
+    aliases: ClassVar[Mapping[str, str]] = {}
 
-    def get_max_validator(self) -> None:
-        """None: the form field has its own bounds."""
+    @classmethod
+    def renamed(cls, sent: QueryDict) -> QueryDict:
+        """The parameters under the names of the filters; what comes several times is one, with commas between."""
+        parameters = QueryDict(mutable=True)
+        for alias, values in sent.lists():
+            name = cls.aliases.get(alias, alias)
+            if name in cls.base_filters:
+                said = ",".join(filter(None, (*parameters.getlist(name), *values)))
+                parameters.setlist(name, [said])
+            else:
+                parameters.setlistdefault(name).extend(values)
+        return parameters
+
+    @property
+    def narrows(self) -> bool:
+        """Whether an index of their own serves the filters, so that the list need not be leafed through.
+
+        A filter that is `narrow` has few rows for each of its values.
+        """
+        if not self.form.is_valid():
+            return False
+        said = {name: value for name, value in self.form.cleaned_data.items() if value not in (None, "", [])}
+        exact = [name for name, value in said.items() if _exact(value)]
+        return any(getattr(self.filters[name], "narrow", False) for name in exact) or (
+            said.keys() <= self.in_order and len(exact) == len(said)
+        )
 
 
-class TextFilter(django_filters.CharFilter):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, max_length=LONGEST, **kwargs)
+def _exact(wanted: object) -> bool:
+    """Whether all that is wanted are single values."""
+    if not isinstance(wanted, Wanted) or not wanted.any_of or wanted.none_of:
+        return False
+    return all(
+        not part.wild if isinstance(part, Word) else isinstance(part, str) or [name for name, _ in part] == ["exact"]
+        for part in wanted.any_of
+    )
 
 
-class NameFilter(TextFilter):
-    """A name, with * and ? as wildcards."""
+class _Wide(forms.TextInput):
+    """A text of an address; several of one name are one with commas between."""
 
-    def filter(self, qs: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return qs.filter(named(self.field_name, value)) if value else qs
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> Any:
+        values = data.getlist(name) if hasattr(data, "getlist") else [data.get(name)]
+        return ",".join(value for value in values if value) or None
 
 
-class _Choice(forms.ChoiceField):
-    """One of the choices; a misspelt one is told with the nearest that there is."""
+class WordsField(forms.CharField):
+    """A field that holds the words of a filter."""
 
-    def validate(self, value: Any) -> None:
+    widget = _Wide
+
+    def __init__(self, *, read: Callable[[str], Wanted[Any]], **kwargs: Any) -> None:
+        super().__init__(**{"max_length": LONGEST, **kwargs})
+        self.read = read
+
+    def clean(self, value: Any) -> Wanted[Any] | None:
+        """What is wanted; None for nothing said. ValidationError with the rule that it breaks."""
+        text = super().clean(value)
+        if not text:
+            return None
         try:
-            super().validate(value)
-        except forms.ValidationError:
-            near = nearest(str(value), [str(option[0]) for option in self.widget.choices if option[0]])
-            hint = f"; the nearest one is {near}" if near else ""
-            raise forms.ValidationError(f"{str(value)[:100]!r} is none of the choices{hint}", "invalid_choice") from None
+            found = self.read(text)
+        except Unreadable as bad:
+            raise forms.ValidationError(str(bad), bad.rule) from None
+        return found if found.any_of or found.none_of else None
 
 
-class AnyOf(django_filters.BaseInFilter, django_filters.ChoiceFilter):
-    """One of the choices, or several separated by commas."""
+class WordsFilter(django_filters.CharFilter, Generic[Part]):
+    """A filter by words. `condition` makes the condition of one of them; without it the column is compared.
 
-    field_class = _Choice
+    `narrow`: an index gives the few rows of each single value.
+    """
 
-    def __init__(self, choices: Sequence[str], **kwargs: Any) -> None:
-        kwargs.setdefault("help_text", "one, or several separated by commas: " + ", ".join(choices))
-        super().__init__(choices=[(c, c) for c in choices], **kwargs)
+    field_class = WordsField
+
+    def __init__(self, *args: Any, condition: Condition | None = None, narrow: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, read=self.read, **kwargs)
+        self.narrow = narrow
+        self._condition = condition
+
+    def read(self, text: str) -> Wanted[Part]:
+        """What the text wants; raises Unreadable."""
+        raise NotImplementedError
+
+    def compared(self, part: Part) -> Q:
+        """That the column is as one part wants."""
+        raise NotImplementedError
+
+    def filter(self, qs: QuerySet[Any], value: Wanted[Part] | None) -> QuerySet[Any]:
+        """The rows that are wanted."""
+        if not value:
+            return qs
+        if value.any_of:
+            qs = qs.filter(self._any(value.any_of, qs.db))
+        return qs.exclude(self._any(value.none_of, qs.db)) if value.none_of else qs
+
+    def _any(self, parts: Iterable[Part], using: str) -> Q:
+        make = self._condition
+        return reduce(or_, (self.compared(part) if make is None else make(part, using) for part in parts))
+
+
+class NameFilter(WordsFilter[Word]):
+    """A text, with * and ? as wildcards. A condition gets its pattern."""
+
+    def __init__(self, *args: Any, condition: Condition | None = None, **kwargs: Any) -> None:
+        by_word: Condition | None = None if condition is None else lambda word, using: condition(pattern(word), using)
+        super().__init__(*args, condition=by_word, **kwargs)
+
+    def read(self, text: str) -> Wanted[Word]:
+        return texts(text)
+
+    def compared(self, part: Word) -> Q:
+        return named(self.field_name, part.text) if part.wild else Q(**{self.field_name: part.text})
+
+
+class Literal(str):
+    """A pattern that stands for itself, whatever is in it."""
+
+    __slots__ = ()
+
+
+def pattern(word: Word) -> str:
+    """The pattern of a word."""
+    return Literal(word.text) if word.quoted else word.text
+
+
+def is_named(column: str, text: str) -> Q:
+    """That a column matches a pattern."""
+    return Q(**{column: str(text)}) if isinstance(text, Literal) else named(column, text)
+
+
+class AnyOf(WordsFilter[str]):
+    """One of the choices, or several separated by commas. `coerce`: the stored value of a choice."""
+
+    def __init__(self, choices: Sequence[str], *, coerce: Callable[[str], Any] = str, help_text: str = "", **kwargs: Any) -> None:
+        self.choices = tuple(choices)
+        self._coerce = coerce
+        listed = f"{', '.join(self.choices)}; several with commas between, !{self.choices[0]} for any other"
+        super().__init__(help_text=f"{help_text}; {listed}" if help_text else listed, **kwargs)
+
+    def read(self, text: str) -> Wanted[str]:
+        found = texts(text)
+        for word in (*found.any_of, *found.none_of):
+            if word.text not in self.choices:
+                near = nearest(word.text, self.choices)
+                hint = f"; the nearest one is {near}" if near else ""
+                raise Unreadable("invalid_choice", f"{word.text[:100]!r} is none of the choices{hint}")
+        return Wanted(tuple(w.text for w in found.any_of), tuple(w.text for w in found.none_of))
+
+    def compared(self, part: str) -> Q:
+        return Q(**{self.field_name: self._coerce(part)})
+
+    def filter(self, qs: QuerySet[Any], value: Wanted[str] | None) -> QuerySet[Any]:
+        """With one comparison for all choices."""
+        if not value or self._condition is not None:
+            return super().filter(qs, value)
+        stored = f"{self.field_name}__in"
+        if value.any_of:
+            qs = qs.filter(**{stored: sorted({self._coerce(choice) for choice in value.any_of})})
+        return qs.exclude(**{stored: sorted({self._coerce(choice) for choice in value.none_of})}) if value.none_of else qs
+
+
+class NumberFilter(WordsFilter[Bounds[int]]):
+    """Whole numbers and ranges of them."""
+
+    def __init__(self, *args: Any, least: int = 0, most: int = LARGEST_ID, help_text: str = "", **kwargs: Any) -> None:
+        self._least, self._most = least, most
+        super().__init__(*args, help_text=f"{help_text or 'a number'}; ranges are 100..200, >5, <=5", **kwargs)
+
+    def read(self, text: str) -> Wanted[Bounds[int]]:
+        return numbers(text, self._least, self._most)
+
+    def compared(self, part: Bounds[Any]) -> Q:
+        return Q(**{f"{self.field_name}__{comparison}": value for comparison, value in part})
+
+
+class IdFilter(NumberFilter):
+    """Numbers of rows."""
+
+
+class TimeFilter(NumberFilter):
+    """Times and spans of them."""
+
+    def __init__(self, *args: Any, help_text: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.extra["help_text"] = f"{help_text or 'a time'}: {TIMES}; since then where it is a length alone; spans are a..b, <b"
+
+    def read(self, text: str) -> Wanted[Bounds[Any]]:
+        return times(text, clock.now())
+
+
+class AgeFilter(TimeFilter):
+    """How long ago something began."""
+
+    def __init__(self, *args: Any, help_text: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.extra["help_text"] = f"{help_text or 'how old'}: {LENGTHS}; at most so old, older with >2h, between with 2h..7d"
+
+    def read(self, text: str) -> Wanted[Bounds[Any]]:
+        return ages(text, clock.now())
+
+
+class FlagFilter(AnyOf):
+    """true or false. `holds` makes the condition that it is true."""
+
+    def __init__(self, holds: Q | None = None, **kwargs: Any) -> None:
+        super().__init__(("true", "false"), **kwargs)
+        self._holds = holds
+
+    def filter(self, qs: QuerySet[Any], value: Wanted[str] | None) -> QuerySet[Any]:
+        if not value:
+            return qs
+        wanted = set(value.any_of or self.choices) - set(value.none_of)
+        holds = self._holds if self._holds is not None else Q(**{self.field_name: True})
+        return {1: qs.filter(holds) if "true" in wanted else qs.exclude(holds), 0: qs.none()}.get(len(wanted), qs)
+
+
+def add_filter(filters: type[ListFilter], name: str, added: django_filters.Filter) -> None:
+    """Let an app above add a filter to a list of one below, which does not know its tables. LookupError where there is one."""
+    if name in filters.base_filters:
+        raise LookupError(f"{filters.__name__} has a filter {name}")
+    added.field_name = added.field_name or name
+    filters.base_filters[name] = added

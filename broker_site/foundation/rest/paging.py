@@ -1,29 +1,36 @@
-"""Pages of lists: an opaque cursor, at most a thousand rows, no count (reliability S21)."""
+"""Pages of lists: an opaque cursor, at most a thousand rows, no count (reliability S21).
+
+Lists by number, newest first, stop at a scan budget and go on from their cursor, as those of the pages do; their cursors are the
+same.
+"""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import Model, QuerySet
 from django.http import Http404
 from rest_framework.exceptions import NotFound
 from rest_framework.pagination import Cursor, CursorPagination
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.utils.urls import replace_query_param
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.rest import keyset
+from broker_site.foundation.rest.keyset import LARGEST_ID
 
-LARGEST_ID = (1 << 63) - 1
 LONGEST_NAME = 100
 Row = TypeVar("Row", bound=Model)
 NOWHERE = Cursor(offset=0, reverse=False, position=None)
 """What bytes are decoded to that say nothing at all."""
 
 
-class NewestFirst(CursorPagination):
-    """Pages by id, newest first."""
+class _Pages(CursorPagination):
+    """What the lists share."""
 
-    ordering = "-id"
+    ordering = "id"
     numbered = True
     page_size = 100
     max_page_size = 1000
@@ -57,11 +64,63 @@ class NewestFirst(CursorPagination):
         return 0 <= int(position) <= LARGEST_ID if self.numbered else len(position) <= LONGEST_NAME and position.isprintable()
 
 
-class OldestFirst(NewestFirst):
+class NewestFirst(_Pages):
+    """Pages by number, newest first. A view whose table is small, or has an index for its filter, is `narrow`."""
+
+    ordering = "-id"
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        """The rows of one page; Refused(400) for a size or a place that there is not."""
+        size = self.get_page_size(request) or self.page_size
+        cursor, text = None, request.query_params.get(self.cursor_query_param)
+        if text:
+            try:
+                cursor = keyset.Cursor.read(text, keyset.name_of(queryset.model))
+            except keyset.BadCursor as bad:
+                raise _refused(self.cursor_query_param, bad.rule, str(bad)) from None
+        narrow = bool(getattr(view, "narrow", False))
+        self.shown: keyset.Page[Any] = keyset.page(queryset, self.read, size, cursor, narrow=narrow, counted=False)
+        self.address = request.build_absolute_uri()
+        return list(self.shown.rows)
+
+    def read(self, rows: QuerySet[Any]) -> list[Any]:
+        """The rows of a bounded query."""
+        return list(rows)
+
+    def get_next_link(self) -> str | None:
+        return self._link(self.shown.older)
+
+    def get_previous_link(self) -> str | None:
+        return self._link(self.shown.newer)
+
+    def _link(self, cursor: keyset.Cursor | None) -> str | None:
+        return None if cursor is None else str(replace_query_param(self.address, self.cursor_query_param, cursor.text()))
+
+    def get_paginated_response(self, data: Any) -> Response:
+        return Response(
+            {
+                "next": self.get_next_link(),
+                "previous": self.get_previous_link(),
+                "looked_down_to": self.shown.looked_down_to,
+                "results": data,
+            }
+        )
+
+    def get_paginated_response_schema(self, schema: Any) -> Any:
+        whole = super().get_paginated_response_schema(schema)
+        whole["properties"]["looked_down_to"] = {
+            "type": "integer",
+            "nullable": True,
+            "description": "the number at which looking stopped, as it took long, before a page was full; `next` goes on there",
+        }
+        return whole
+
+
+class OldestFirst(_Pages):
     ordering = "id"
 
 
-class ByName(NewestFirst):
+class ByName(_Pages):
     ordering = "name"
     numbered = False
 

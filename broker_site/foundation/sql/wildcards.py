@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import F, Q, Value
+from django.db.models import CharField, Q, TextField
 from django.db.models.lookups import Lookup
 
 _LIKE = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_", "*": "%", "?": "_"})
 
 
+@CharField.register_lookup
+@TextField.register_lookup
 class _Like(Lookup):
-    """SQL's LIKE, which the ORM does not offer by itself."""
+    """SQL's LIKE, which the ORM does not offer by itself. As a lookup, what is not like a text may also be null."""
 
     lookup_name = "like"
 
@@ -25,4 +27,4 @@ def named(field: str, pattern: str) -> Q:
     """The condition that `field` matches; without a wildcard it is equality, which an index serves."""
     if "*" not in pattern and "?" not in pattern:
         return Q(**{field: pattern})
-    return Q(_Like(F(field), Value(pattern.translate(_LIKE))))
+    return Q(**{f"{field}__like": pattern.translate(_LIKE)})

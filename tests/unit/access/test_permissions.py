@@ -29,7 +29,7 @@ def test_strangers_and_users_without_role_have_nothing(permission: str) -> None:
         assert "atlas" not in visible_vos(nobody, permission)
 
 
-READS = {p for p in PERMISSIONS if ":read" in p}
+READS = {p for p in PERMISSIONS if ":read" in p} | {"token:own", "view:save"}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
     "task:transcend",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import repeat
@@ -12,12 +13,14 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker_site.foundation.rest import keyset
+from broker_site.foundation.rest.keyset import BadCursor, Count, Cursor
+from brokerage.api.filtering import JobFilter
 from monitoring.tables import exports
 from monitoring.tables.exports import cell, csv_answer, json_answer, plain
-from monitoring.tables.filters import JobFilter, TaskFilter
-from monitoring.tables.keyset import BadCursor, Count, Cursor
-from monitoring.tables.selection import read
+from monitoring.tables.selection import read, unknown
 from tests.monitoring.answers import text
+from workqueues.api.filtering import TaskFilter
 
 
 @dataclass(frozen=True)
@@ -29,19 +32,31 @@ class Line:
 
 @given(st.sampled_from(["older", "newer"]), st.integers(0, 2**63 - 1))
 def test_a_place_in_a_list_survives_its_way_through_an_address(direction: str, row_id: int) -> None:
-    cursor = Cursor(direction, row_id)  # type: ignore[arg-type]
-    assert Cursor.read(cursor.text()) == cursor
-    assert str(row_id) not in cursor.text().split(":")[0]
+    cursor = Cursor(direction, row_id, "jobs")  # type: ignore[arg-type]
+    assert Cursor.read(cursor.text(), "jobs") == cursor
+    assert row_id < 1000 or str(row_id) not in cursor.text().split(":")[0]
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "7", "[1]", "WyJvIiw1XQ", Cursor("older", 5).text()[:-2] + "xx"],
+    ["", "7", "[1]", "WyJvIiw1XQ", Cursor("older", 5, "jobs").text()[:-2] + "xx"],
     ids=["nothing", "a number", "a list", "unsigned", "wrong signature"],
 )
 def test_a_place_that_we_did_not_give_is_refused(text: str) -> None:
-    with pytest.raises(BadCursor):
-        Cursor.read(text)
+    with pytest.raises(BadCursor) as refused:
+        Cursor.read(text, "jobs")
+    assert refused.value.rule == "format"
+
+
+def test_a_place_in_another_list_or_of_long_ago_is_refused_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Cursor("older", 5, "jobs").text()
+    with pytest.raises(BadCursor) as foreign:
+        Cursor.read(text, "tasks")
+    later = time.time() + keyset.KEPT_S + 60
+    monkeypatch.setattr("django.core.signing.time.time", lambda: later)
+    with pytest.raises(BadCursor) as expired:
+        Cursor.read(text, "jobs")
+    assert (foreign.value.rule, expired.value.rule) == ("foreign", "expired")
 
 
 def test_a_count_that_stopped_early_says_so() -> None:
@@ -78,14 +93,16 @@ def test_csv_is_sent_while_it_is_read_and_says_when_it_was_cut_off(monkeypatch: 
 
 
 def test_an_unknown_parameter_is_a_warning_with_the_nearest_name() -> None:
-    (warning,) = read(QueryDict("task_nmae=x"), TaskFilter).warnings
+    (warning,) = unknown(QueryDict("task_nmae=x"), tuple(TaskFilter.base_filters))
     assert "task_nmae" in warning and "“task_name”" in warning
+    (problem,) = read(QueryDict("task_nmae=x"), TaskFilter).unknown
+    assert (problem.field, problem.rule) == ("task_nmae", "unknown")
 
 
 def test_names_that_people_use_are_those_of_the_filters() -> None:
     selection = read(QueryDict("name=a*&user=ada&status=running,pending"), TaskFilter)
-    assert not selection.warnings and not selection.tidy
-    assert selection.address() == "?status=running&status=pending&task_name=a%2A&user_name=ada"
+    assert not selection.unknown and not selection.tidy
+    assert selection.address() == "?status=running,pending&task_name=a%2A&user_name=ada"
     assert read(QueryDict("task_id=7&computing_queue=A"), JobFilter).address() == "?task=7&queue=A"
 
 

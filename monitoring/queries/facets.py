@@ -1,0 +1,87 @@
+"""What the facets of lists count: jobs that have not ended, from the roll-ups; tasks by state, by an index, to a bound."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from broker_site.foundation.access.permissions import VoScope
+from brokerage.models import ComputingQueue
+from brokerage.rules.facts.job_kind import JobKind
+from brokerage.states import JOB
+from monitoring.queries.database import alias, rows
+from monitoring.tables.facets import Facet, facet
+from monitoring.tables.selection import Selection
+from workqueues.states import TASK
+
+MOST_TASKS = 1_000
+"""Tasks of one state that are counted."""
+ALIVE = "that have not ended"
+OF_JOBS = "their live jobs"
+
+_JOBS = """
+SELECT g.family, CASE WHEN grouping(l.what) = 0 THEN 'status' WHEN grouping(g.queue) = 0 THEN 'queue'
+        WHEN grouping(g.share) = 0 THEN 'share' WHEN grouping(g.kind) = 0 THEN 'kind' ELSE 'user_name' END,
+    coalesce(l.what, g.queue, g.share, g.kind::text, g.user_name), sum(l.n)::bigint
+FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE g.family IN ('vo', 'place', 'user') AND (%(everything)s OR g.vo = ANY(%(vos)s))
+GROUP BY GROUPING SETS ((g.family, l.what), (g.family, g.queue), (g.family, g.share), (g.family, g.kind), (g.family, g.user_name))
+HAVING sum(l.n) > 0
+"""
+_FAMILIES = {"status": "vo", "queue": "place", "share": "place", "kind": "place", "user_name": "user"}
+"""By what is counted -> the family that counts by it."""
+_TASKS = """
+SELECT s.status, (SELECT count(*) FROM (
+    SELECT FROM workqueues_task t WHERE t.status = s.status AND (%(everything)s OR t.vo = ANY(%(vos)s)) LIMIT %(most)s) AS first)
+FROM unnest(%(states)s::text[]) AS s(status)
+"""
+
+
+def live_jobs(scope: VoScope) -> Mapping[str, Sequence[tuple[str, int]]]:
+    """Jobs that have not ended by status, queue, share, kind and owner, the most first; one statement, of the roll-ups."""
+    found: dict[str, list[tuple[str, int]]] = {by: [] for by in _FAMILIES}
+    for family, by, value, n in rows(_JOBS, {"everything": scope.everything, "vos": sorted(scope.names)}):
+        if _FAMILIES[by] == family:
+            found[by].append((value, n))
+    return {by: sorted(numbers, key=lambda pair: (-pair[1], pair[0])) for by, numbers in found.items()}
+
+
+def job_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Live jobs by state, queue, share, kind and owner."""
+    live = live_jobs(scope)
+    kinds = [(JobKind(int(kind)).label, n) for kind, n in live["kind"]]
+    return (
+        facet(selection, "status", "State", ALIVE, _in_order(JOB.states, live["status"])),
+        facet(selection, "queue", "Queue", ALIVE, live["queue"], nameless="open to several"),
+        facet(selection, "share", "Share", ALIVE, live["share"], nameless="no share"),
+        facet(selection, "kind", "Kind", ALIVE, kinds),
+        facet(selection, "user_name", "Owner", ALIVE, live["user_name"]),
+    )
+
+
+def task_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Tasks by state; and their live jobs by share, queue and owner."""
+    values = {"everything": scope.everything, "vos": sorted(scope.names), "states": list(TASK.states), "most": MOST_TASKS + 1}
+    states = _in_order(TASK.states, rows(_TASKS, values))
+    live = live_jobs(scope)
+    return (
+        facet(selection, "status", "State", "tasks", states, most=MOST_TASKS),
+        facet(selection, "share", "Share", OF_JOBS, live["share"], nameless="no share"),
+        facet(selection, "queue", "Queue", OF_JOBS, live["queue"], nameless="open to several"),
+        facet(selection, "user_name", "Owner", OF_JOBS, live["user_name"]),
+    )
+
+
+def queue_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Queues by status, type and site; one statement, of as many rows as there are queues."""
+    queues = list(ComputingQueue.objects.using(alias()).values_list("status", "type", "site_id"))
+    columns = (("status", "Status"), ("type", "Type"), ("site", "Site"))
+    return [
+        facet(selection, name, label, "queues", Counter(queue[i] for queue in queues).most_common())
+        for i, (name, label) in enumerate(columns)
+    ]
+
+
+def _in_order(order: Sequence[str], numbers: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    known = dict(numbers)
+    return [(value, known[value]) for value in order if value in known]
