@@ -40,7 +40,7 @@ QUESTIONS = (
     Question("tasks as JSON", "list", "/tasks.json?vo=south"),
     Question("jobs", "list", "/jobs/"),
     Question("jobs of a user's VOs", "list", "/jobs/", USER),
-    Question("jobs that wait or run", "list", "/jobs/?status=activated&status=running"),
+    Question("jobs that wait or run", "list", "/jobs/?status=activated,running"),
     Question("jobs of a rare VO", "list", "/jobs/?vo=west"),
     Question("jobs of the largest task", "list", "/jobs/?task={huge_task}"),
     Question("jobs that failed at a queue", "scan", "/jobs/?status=failed&queue=S000_Q000"),
