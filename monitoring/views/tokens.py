@@ -9,7 +9,6 @@ from broker_site.foundation.access.models import Credential, Role
 from broker_site.foundation.access.principal import ROLES
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.kernel import clock
-from monitoring.queries.database import alias
 from monitoring.views.page import page, show
 
 OWN = "token:own"
@@ -21,8 +20,9 @@ KNOWN = ("vo", "roles", "days", "note")
 def tokens(request: HttpRequest) -> HttpResponseBase:
     """Good ones first; of those that are over the newest."""
     user, now = authenticate(request).user, clock.now()
-    held = list(Role.objects.using(alias()).filter(user=user).values_list("vo", "role"))
-    mine = Credential.objects.using(alias()).filter(kind="user", user=user).order_by("-id")
+    # Not on the connection of the pages: its role reads neither roles nor credentials.
+    held = list(Role.objects.filter(user=user).values_list("vo", "role"))
+    mine = Credential.objects.filter(kind="user", user=user).order_by("-id")
     rows = [(row, _state(row, now)) for row in mine[:MOST]]
     roles = {role for _, role in held}
     context = {
