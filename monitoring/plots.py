@@ -88,10 +88,12 @@ class Plot:
 
     @property
     def together(self) -> int:
-        """How many buckets a row of the table has: hours, and whole parts or numbers of days."""
+        """How many buckets a row of the table has: 5 or 10 minutes, hours, and whole parts or numbers of days."""
         n = len(self.times)
         hours = (HOUR_S * h for h in (1, 3, 6, 12, 24, 48, 96))
-        wanted = (s // self.step_s for s in (self.step_s, *hours) if s % self.step_s == 0 and n * self.step_s / s <= ROWS)
+        wanted = (
+            s // self.step_s for s in (self.step_s, 300, 600, *hours) if s % self.step_s == 0 and n * self.step_s / s <= ROWS
+        )
         return next(wanted, -(-n // ROWS))
 
     @property

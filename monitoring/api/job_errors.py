@@ -17,11 +17,10 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.api.filtering import ErrorFilter
 from monitoring.queries.job_errors import MOST_ERRORS, error_groups, job_errors
-from monitoring.queries.series import WINDOWS
+from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.tables.selection import faults_of, read
 
 READ = "job:read"
-USUAL = next(iter(WINDOWS))
 
 
 class QueueErrors(serializers.Serializer[Any]):
@@ -79,7 +78,7 @@ class JobErrorsView(APIView):
         summary="Errors with which jobs ended",
         description=f"The {MOST_ERRORS} errors with which most jobs of the caller's VOs failed or were closed.",
         parameters=[
-            OpenApiParameter("window", str, enum=list(WINDOWS), description=f"how far back; usual: {USUAL}"),
+            OpenApiParameter("window", str, enum=list(WINDOWS), description=f"how far back; usual: {USUAL_WINDOW}"),
             *(
                 OpenApiParameter(name, str, description=declared.extra.get("help_text", ""))
                 for name, declared in ErrorFilter.base_filters.items()
@@ -94,7 +93,7 @@ class JobErrorsView(APIView):
         filters = ErrorFilter(selection.parameters, queryset=error_groups(scope))
         wrong = [Problem(name, fault.rule, fault.message) for name, fault in faults_of(selection, filters).items()]
         wrong += selection.unknown
-        window = request.query_params.get("window") or USUAL
+        window = request.query_params.get("window") or USUAL_WINDOW
         if window not in WINDOWS:
             wrong.append(Problem("window", "one_of", f"one of {', '.join(WINDOWS)}"))
         if wrong:

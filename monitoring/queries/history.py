@@ -48,7 +48,7 @@ class History:
     @property
     def plots(self) -> list[Plot]:
         """Jobs by state, and what they did."""
-        return [by_state(self.found), by_hour(flows(self.found, "Started, finished and failed"))]
+        return [by_state(self.found), by_hours(flows(self.found, "Started, finished and failed"))]
 
     @property
     def steps(self) -> list[Step]:
@@ -65,8 +65,10 @@ class History:
         return sum(self.found.line(state).points[-1] for state in states)
 
 
-def by_hour(plot: Plot) -> Plot:
-    """What happened in the whole hours of a plot, so that few jobs make no spikes."""
+def by_hours(plot: Plot) -> Plot:
+    """What happened in the whole hours of a plot, so that few jobs make no spikes; one of an hour stays as it is."""
+    if len(plot.times) * plot.step_s <= HOUR_S:
+        return plot
     size = HOUR_S // plot.step_s
     first = next((i for i, at in enumerate(plot.times) if at.timestamp() % HOUR_S == 0), len(plot.times))
     begins = range(first, len(plot.times) - size + 1, size)

@@ -13,7 +13,7 @@ from brokerage.models import ComputingQueue
 from brokerage.queries.idle_slots import idle_at_queues
 from brokerage.rules.facts.snapshot import TRANSFERRING_LIMIT
 from brokerage.states import JOB
-from monitoring.plots import HOUR_S, Curve, Plot
+from monitoring.plots import HOUR_S, WIDE, Curve, Plot
 from monitoring.queries.database import alias
 from monitoring.queries.history import History, history
 from monitoring.queries.job_errors import JobErrors, job_errors
@@ -77,7 +77,7 @@ def _idle(queue: ComputingQueue) -> Plot | None:
             ("beside held work", "held", "held_s"),
         )
     ]
-    return Plot("Idle slots", times, HOUR_S, curves, of="slot minutes")
+    return Plot("Idle slots", times, HOUR_S, curves, of="slot minutes", width=WIDE)
 
 
 def _queue_bounds(queue: ComputingQueue) -> list[Bound]:

@@ -14,8 +14,9 @@ from brokerage.states import JOB
 from monitoring.plots import WIDE, Curve, Plot
 from monitoring.queries.database import alias
 
-WINDOWS = {"24h": (86_400, 300), "7d": (7 * 86_400, 3_600)}
+WINDOWS = {"1h": (3_600, 60), "24h": (86_400, 300), "7d": (7 * 86_400, 3_600)}
 """Name of a window -> its length and that of its steps, s."""
+USUAL_WINDOW = "24h"
 BYS = {"queue": "Queue", "share": "Share"}
 MOST_SMALL = 12
 FLOW_COLOURS = {"started": "started", "finished": "done", "failed": "failed"}
@@ -34,7 +35,7 @@ def counted(asked: Asked, scope: VoScope, groups: Collection[int] | None = None)
     return series(asked, clock.now(), None if scope.everything else scope.names, alias(), groups)
 
 
-def states_plot(scope: VoScope, window: str = "24h") -> tuple[Plot, datetime | None]:
+def states_plot(scope: VoScope, window: str = USUAL_WINDOW) -> tuple[Plot, datetime | None]:
     """Jobs by state, and up to when they are counted."""
     window_s, step_s = WINDOWS[window]
     found = counted(Asked(JOB.live, window_s, step_s), scope)

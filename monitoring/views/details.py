@@ -22,12 +22,13 @@ from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of, used_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import all_queue_rows, find_queue, idle_rows, queue_details, site_limits
-from monitoring.queries.series import states_plot
+from monitoring.queries.series import USUAL_WINDOW, WINDOWS, states_plot
 from monitoring.queries.task import find_task, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables.selection import read
 from monitoring.views.asks import visible_asks
 from monitoring.views.page import page, scope_of, show
+from monitoring.views.throughput import choice
 from monitoring.wording import WORDS
 from workqueues.models import Task
 from workqueues.rules.task.change_forms import form_fields
@@ -43,7 +44,9 @@ def home(request: HttpRequest) -> HttpResponseBase:
     """Tasks and jobs by state, agents, queues, slots idle beside work, and the tasks that have waited for longest."""
     scope = scope_of(request)
     agents, queues = agent_rows(), all_queue_rows()
-    states, counted_at = states_plot(scope_of(request, "job:read"))
+    faults: list[str] = []
+    window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
+    states, counted_at = states_plot(scope_of(request, "job:read"), window)
     context = {
         "tasks": task_counts(scope),
         "jobs": job_counts(scope),
@@ -57,8 +60,11 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "waiting": longest_waiting(scope),
         "idle": idle_rows(scope),
         "states": states if counted_at else None,
+        "window": window,
+        "windows": list(WINDOWS),
+        "faults": faults,
     }
-    return show(request, "home.html", "home", context)
+    return show(request, "home.html", "home", context, knows=("window",))
 
 
 @page("task:read")

@@ -14,7 +14,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from monitoring.queries.history import Step, history
 from monitoring.queries.queue_history import queue_history
 from monitoring.queries.queues import find_queue
-from monitoring.queries.series import WINDOWS
+from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.queries.share_history import ShareStep, find_share, share_history, users_of
 from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.selection import unknown
@@ -28,7 +28,7 @@ KNOWN = ("window",)
 def window_of(request: HttpRequest) -> tuple[str, list[str], HttpResponseBase | None]:
     """The window that is asked for, what is wrong with it in words, and the answer where JSON or CSV were asked for."""
     faults: list[str] = []
-    window = choice(request, "window", list(WINDOWS), faults)
+    window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
     wrong = [Problem("window", "one_of", f"one of {', '.join(WINDOWS)}")]
     return (
         window,

@@ -11,7 +11,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.filtering import ErrorFilter
 from monitoring.queries.job_errors import MOST_ERRORS, JobErrorRow, JobErrors, error_groups, job_errors
-from monitoring.queries.series import WINDOWS
+from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.form import form_of
 from monitoring.tables.selection import Fault, faults_of, read
@@ -27,7 +27,7 @@ FIRST = ("code", "message", "queue", "component")
 def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # noqa: A002 - the name of the address
     """Each error once, the most frequent first: how many jobs, where, since when, and how it goes."""
     told: list[str] = []
-    window = choice(request, "window", list(WINDOWS), told)
+    window = choice(request, "window", list(WINDOWS), told, USUAL_WINDOW)
     selection = read(request.GET, ErrorFilter, paged=False, also=("window",))
     if format == "html" and not selection.tidy and request.headers.get("HX-Request") != "true":
         return HttpResponseRedirect(request.path + selection.tidy_address)
@@ -48,6 +48,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         "found": found,
         "window": window,
         "windows": list(WINDOWS),
+        "usual_window": USUAL_WINDOW,
         "told": told,
         "most": MOST_ERRORS,
         "selection": selection,

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponseBase
 
-from monitoring.queries.series import BYS, MOST_SMALL, WINDOWS, flow_plots
+from monitoring.queries.series import BYS, MOST_SMALL, USUAL_WINDOW, WINDOWS, flow_plots
 from monitoring.views.page import page, scope_of, show
 
 
 @page("job:read")
 def throughput(request: HttpRequest) -> HttpResponseBase:
-    """Started, finished and failed jobs of a day or a week, of all and by queue or share."""
+    """Started, finished and failed jobs of an hour, a day or a week, of all and by queue or share."""
     faults: list[str] = []
-    window = choice(request, "window", list(WINDOWS), faults)
+    window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
     by = choice(request, "by", list(BYS), faults)
     whole, small, others, counted_at = flow_plots(scope_of(request, "job:read"), window, by)
     context = {
@@ -32,10 +32,11 @@ def throughput(request: HttpRequest) -> HttpResponseBase:
     return show(request, "throughput.html", "throughput", context, knows=("window", "by"))
 
 
-def choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str]) -> str:
-    """One of the known values; the first one, with a fault, for another."""
-    text = request.GET.get(name) or known[0]
+def choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str], usual: str = "") -> str:
+    """One of the known values; the usual one, or the first, with a fault, for another."""
+    usual = usual or known[0]
+    text = request.GET.get(name) or usual
     if text in known:
         return text
     faults.append(f"“{text[:60]}” is no {name}, and was ignored; there is: {', '.join(known)}.")
-    return known[0]
+    return usual

@@ -18,9 +18,8 @@ KNOWN = ("vo", "roles", "days", "note")
 
 @page(OWN)
 def tokens(request: HttpRequest) -> HttpResponseBase:
-    """Good ones first; of those that are over the newest."""
+    """Good ones first; of those that are over the newest. The connection of the pages sees no roles and no tokens."""
     user, now = authenticate(request).user, clock.now()
-    # Not on the connection of the pages: its role reads neither roles nor credentials.
     held = list(Role.objects.filter(user=user).values_list("vo", "role"))
     mine = Credential.objects.filter(kind="user", user=user).order_by("-id")
     rows = [(row, _state(row, now)) for row in mine[:MOST]]

@@ -87,7 +87,11 @@ def test_the_admin_works_for_staff_only(session: Client) -> None:
     assert session.get("/admin/").status_code == 302
     root = Client()
     root.force_login(ensure_user("root", superuser=True))
-    assert root.get("/admin/").status_code == 200
+    index = root.get("/admin/")
+    assert index.status_code == 200
+    for app in index.context["app_list"]:  # what can be changed stands before what can only be looked at
+        editable = [model["perms"]["add"] or model["perms"]["change"] for model in app["models"]]
+        assert editable == sorted(editable, reverse=True), app["name"]
 
 
 def test_an_address_that_is_none_is_told_where_those_are_described(bearer: Bearer) -> None:

@@ -38,6 +38,11 @@ from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
 
+OTHER_PAGES = (
+    *("me", "me/tokens", "datasets", "files", "shares", "users", "errors", "throughput", "throttle", "transfers", "links"),
+    *("changes", "config", "glossary", "api", "search", "compare/tasks", "compare/queues"),
+)
+
 Roles = dict[str, psycopg2.extensions.connection]
 
 
@@ -156,6 +161,7 @@ def test_every_page_is_read_as_monitoring(as_monitoring: None) -> None:
     jobs = [Job.objects.filter(status=status).earliest("id").id for status in ("finished", "failed", "running", "activated")]
     pages = ["/", "/tasks/", "/jobs/", "/queues/", "/agents/", f"/tasks/{scene.running.id}/brokerage/?queue=GAMMA"]
     pages += [f"/{name}.{form}" for name in ("tasks", "jobs", "queues", "agents") for form in ("json", "csv")]
+    pages += [f"/{name}/" for name in OTHER_PAGES]
     pages += [f"/queues/{name}/" for name in scene.queues] + [f"/jobs/{each}/" for each in jobs]
     pages += [f"/tasks/{each.id}/{end}" for each in Task.objects.all() for end in ("", "brokerage/")]
     start(Principal("user", "bob", user=ensure_user("bob")), Wish("tasks", "pause", [scene.pending.id], clock.now()))

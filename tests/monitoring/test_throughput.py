@@ -51,6 +51,22 @@ def test_numbers_of_the_page_are_those_of_the_histories_by_queue_and_share(clien
     assert "<h3>BETA " in by_queue
 
 
+def test_an_hour_is_shown_by_the_minute(client: Client) -> None:
+    grid("ALPHA")
+    count_changes(1)
+    for address in ("/throughput/", "/queues/ALPHA/plots/"):
+        page = text(client.get(f"{address}?window=1h"))
+        assert 'aria-current="true">1h' in page
+        assert "jobs per min" in page
+        assert ">From, 5 min each<" in page
+    assert client.get("/queues/ALPHA/plots.json?window=1h").json()["step_s"] == 60
+    assert 'aria-current="true">24h' in text(client.get("/throughput/"))
+    assert 'aria-current="true">1h' in text(client.get("/errors/?window=1h"))
+    home = text(client.get("/?window=1h"))
+    assert 'aria-current="true">1h' in home
+    assert ">From, 5 min each<" in home
+
+
 def _jobs_of(vo: str) -> list[int]:
     return list(JobSpec.objects.filter(vo=vo).values_list("job_id", flat=True))
 
@@ -67,11 +83,11 @@ def test_the_table_says_the_same_as_the_picture(client: Client) -> None:
 
 def test_the_home_page_has_the_jobs_by_state_once_they_are_counted(client: Client) -> None:
     grid("ALPHA")
-    assert "The last 24 h" not in text(client.get("/"))
+    assert "The last 24h" not in text(client.get("/"))
     assert "Nothing is counted yet" in text(client.get("/throughput/"))
     assert count_changes(1) == 0
     page = text(client.get("/"))
-    assert "The last 24 h" in page
+    assert "The last 24h" in page
     assert "None in this time." in page
     lived_at = grid("BETA")
     lived(lived_at, random.Random(1))
@@ -83,7 +99,7 @@ def test_bad_parameters_are_told_and_the_page_is_there(client: Client) -> None:
     grid("ALPHA")
     count_changes(1)
     page = text(client.get("/throughput/?window=<b>&by=colour&x=1"))
-    assert "“&lt;b&gt;” is no window, and was ignored; there is: 24h, 7d." in page
+    assert "“&lt;b&gt;” is no window, and was ignored; there is: 1h, 24h, 7d." in page
     assert "“colour” is no by, and was ignored; there is: queue, share." in page
     assert "The parameter “x” is not known and was ignored." in page
 

@@ -48,6 +48,13 @@ class BrokerAdminSite(AdminSite):
         answer: HttpResponse = view(request)  # type: ignore[assignment]
         return answer
 
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """Of each application what the visitor may change first, then what can only be looked at."""
+        apps = super().get_app_list(request, app_label)
+        for app in apps:
+            app["models"].sort(key=lambda model: not (model["perms"]["add"] or model["perms"]["change"]))
+        return apps
+
     def admin_view(self, view: View, cacheable: bool = False) -> View:
         """Behind Django's guard, ours."""
 
