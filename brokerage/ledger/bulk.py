@@ -82,17 +82,22 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
 
 
 def carry_on(now: datetime, longest_s: float) -> int:
-    """Go on with every act that is not done, for so long: how many targets were done with."""
+    """Go on with every act that is not done, for so long: how many targets were done with. They take turns, so that nobody waits
+    for the end of another's long one.
+    """
     _forget_oldest(now)
     n, ends = 0, time.monotonic() + longest_s
-    for action in BulkAction.objects.filter(ended_at=None).select_related("user").order_by("id"):
-        caller, last = _caller(action), 0
-        while time.monotonic() < ends:
+    actions = list(BulkAction.objects.filter(ended_at=None).select_related("user").order_by("id"))
+    going = {action.id: (action, _caller(action), 0) for action in actions}
+    while going and time.monotonic() < ends:
+        for action, caller, last in list(going.values()):
             done, seen = _step(action, caller, last)
             n += done
             if seen == last:
-                break
-            last = seen
+                del going[action.id]
+            else:
+                going[action.id] = action, caller, seen
+    for action in actions:
         _close(action, now)
     return n
 
