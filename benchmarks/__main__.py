@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
-from benchmarks import agents, brokerage, cycle, dispatch, flow, generation, reports, transfers
+from benchmarks import agents, brokerage, cycle, dispatch, flow, generation, pages, reports, transfers
 from benchmarks.server import shared_tables
 
 NAMES: dict[str, ModuleType] = {
@@ -21,6 +21,7 @@ NAMES: dict[str, ModuleType] = {
     "generation": generation,
     "flow": flow,
     "transfers": transfers,
+    "pages": pages,
 }
 
 ALL = (
@@ -38,6 +39,7 @@ ALL = (
     ("transfers", "--size", "1000", "--rounds", "1"),
     ("transfers", "--hung"),
     ("transfers", "--open", "1000000"),
+    ("pages", "--jobs", "20000", "--times", "10"),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 

@@ -102,6 +102,7 @@ def bench() -> Iterator[Bench]:
         os.environ.update(
             services.environment(),
             DATABASE_URL=url,
+            MONITORING_DATABASE_URL="",
             GRIDBROKER_PROFILE="local",
             GRIDBROKER_LOG_LEVEL="WARNING",
             DJANGO_SETTINGS_MODULE="broker_site.settings",

@@ -16,7 +16,7 @@ from workqueues.states import TASK
 
 MOST_LIVE = 100_000
 """Live rows that are counted; beyond, numbers are lower bounds."""
-RECENT = 50_000
+RECENT = 10_000
 """How many of the newest ids are looked at for those that have ended."""
 
 

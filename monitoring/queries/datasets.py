@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from django.db import connections
-from django.db.models import Count, QuerySet
+from django.db.models import QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.queries.dataset_places import PlaceOfDataset, dataset_places
 from monitoring.queries.database import alias
-from workqueues.models import Dataset, File
+from workqueues.models import Dataset
 from workqueues.states import INPUT_TYPES
 
 MOST_FILES = 100_000
@@ -25,6 +25,10 @@ SAME = (
 )  # fmt: skip
 """Columns of a dataset that are shown as they are stored."""
 
+_STATES = """
+SELECT status, count(*) FROM (SELECT status FROM workqueues_file WHERE dataset_id = %s LIMIT %s) AS bounded
+GROUP BY status ORDER BY status
+"""
 _COPIES = """
 WITH files AS MATERIALIZED (
     SELECT c.id, c.fsize FROM workqueues_cataloguefile c JOIN workqueues_cataloguedataset d ON d.id = c.dataset_id
@@ -113,13 +117,12 @@ MOST_OTHERS = 20
 def dataset_details(dataset: Dataset, scope: VoScope) -> DatasetDetails:
     """All that its page shows; four statements."""
     using = alias()
-    counted = File.objects.using(using).filter(dataset_id=dataset.id).order_by()[:MOST_FILES]
-    states = File.objects.using(using).filter(id__in=counted.values("id")).values_list("status").annotate(n=Count("id"))
     with connections[using].cursor() as cursor:
         cursor.execute(_COPIES, [dataset.dataset_name, dataset.data_vo or dataset.vo, MOST_FILES])
         copies = [CopiesAt(*row) for row in cursor.fetchall()]
+        cursor.execute(_STATES, [dataset.id, MOST_FILES])
+        by_state = dict(cursor.fetchall())
     others = visible_datasets(scope).filter(dataset_name=dataset.dataset_name).exclude(id=dataset.id)
-    by_state = dict(states.order_by("status"))
     return DatasetDetails(
         row=dataset_row(dataset),
         dataset=dataset,

@@ -145,7 +145,7 @@ def all_queue_rows() -> list[QueueRow]:
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:
     """Queues at which slots idled in the last day, or only this one: most seconds beside eligible work first."""
     at_queues = idle_at_queues(queue.id if queue else None, alias())
-    names = dict(ComputingQueue.objects.using(alias()).filter(id__in=at_queues).values_list("id", "name"))
+    names = {queue.id: queue.name} if queue else dict(ComputingQueue.objects.using(alias()).values_list("id", "name"))
     ids = [idle.task_id for idle in at_queues.values() if idle.task_id]
     seen = set(visible_tasks(scope).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
     found = [IdleRow(names[id_], idle, idle.task_id if idle.task_id in seen else None) for id_, idle in at_queues.items()]

@@ -17,7 +17,7 @@ from workqueues.models import Dataset, Task
 from workqueues.states import MASTER_TYPES
 
 MOST_LIVE = 100_000
-"""Live jobs of all tasks among which those of the listed tasks are counted; where there are more, they are not told."""
+"""Live jobs of the listed tasks that are counted; where there are more, they are not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +101,12 @@ def live_jobs_of(task_ids: Sequence[int]) -> Mapping[int, tuple[int | None, int 
         return {}
     counts = rows(
         f"""
-        WITH live AS MATERIALIZED (SELECT task_id, status FROM brokerage_job WHERE ended_at IS NULL LIMIT %(most)s)
+        WITH live AS MATERIALIZED (
+            SELECT task_id, status FROM brokerage_job WHERE ended_at IS NULL AND task_id = ANY(%(tasks)s) LIMIT %(most)s
+        )
         SELECT task_id, count(*) FILTER (WHERE status IN ({JOB.waiting.sql})),
             count(*) FILTER (WHERE status NOT IN ({JOB.waiting.sql})), (SELECT count(*) FROM live)
-        FROM live WHERE task_id = ANY(%(tasks)s) GROUP BY task_id
+        FROM live GROUP BY task_id
         """,
         {"most": MOST_LIVE + 1, "tasks": list(task_ids)},
     )

@@ -147,7 +147,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "moves": job_moves(job_id),
         "transfers": transfers_of_job(job_id) if row.status in JOB.moving else [],
         "inputs": inputs_of_job(job_id, using=alias(), most=MOST_FILES),
-        "open_to": open_to(job_id, using=alias()),
+        "open_to": open_to(job_id, using=alias()) if row.computing_queue is None else [],
         "outputs": outputs,
         "has_log": (result is not None and result.log_end) or any(o.type in LOG_TYPES and o.copies for o in outputs),
         "standing": job_standing(row, None if scope.everything else scope.names, alias()),

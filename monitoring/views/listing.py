@@ -151,6 +151,7 @@ def _html(
         "wider": wider(filters, selection) if filters is not None and not page.rows and not faults else "",
         "data_path": f"/{listing.name}",
         **(saved_views(request, listing.name) if listing.filters is not None else {}),
+        "may_submit": listing.name == "tasks" and may(authenticate(request), "task:submit"),
         "may_bulk": listing.name in ("tasks", "jobs") and may(authenticate(request), "bulk:make"),
         **listing.around(),
         **more,

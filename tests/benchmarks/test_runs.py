@@ -17,7 +17,7 @@ from benchmarks.server import Bench
 from broker_site.roof.embedded import Services, attached
 
 ROOT = Path(__file__).resolve().parents[2]
-WITHOUT_REFERENCE = {"cycle", "agents"}
+WITHOUT_REFERENCE = {"cycle", "agents", "pages"}
 
 TINY = [
     run.split()
@@ -37,6 +37,7 @@ TINY = [
         "flow --tasks 2 --jobs 8 --pilots 4 --run 0.01 --finished 20 --rounds 1",
         "transfers --requests 20 --streams 2 --rounds 1",
         "transfers --size 1 --rounds 1",
+        "pages --jobs 200 --times 2",
         "transfers --requests 20 --hung --rounds 1",
         "transfers --open 3000 --rounds 1",
     )

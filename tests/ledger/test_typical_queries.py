@@ -77,6 +77,7 @@ from monitoring.queries.users import user_errors
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
+from workqueues.api.filtering import FileFilter
 from workqueues.catalogue import DatasetKey, catalogue
 from workqueues.ledger import events, outputs
 from workqueues.ledger import files as files_ledger
@@ -326,7 +327,12 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("jobs of a large VO", page_of(visible_jobs, job_rows, LARGE, JOBS // 2), ()),
     ("jobs of a task", page_of(lambda scope: visible_jobs(scope).filter(task_id=7), job_rows, ALL), ("job_of_task",)),
     ("a task", lambda: find_task(7, SMALL), ("task_list_by_vo",)),
-    ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_open",)),
+    ("the live jobs of listed tasks", lambda: live_jobs_of([7]), ("job_of_task",)),
+    (
+        "files of a dataset, newest first",
+        lambda: list(FileFilter({"dataset": "14"}, queryset=files.all()).qs.order_by("-id")[:101]),
+        ("file_of_task",),
+    ),
     ("the jobs of a task by state", lambda: count_jobs(7), ("job_of_task",)),
     ("the held files of a task", lambda: surroundings(7, "demo", 6, "generate"), ("file_held",)),
     (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, Subquery
 
+from broker_site.foundation.kernel.filter_words import Bounds
 from broker_site.foundation.rest.filtering import (
     AgeFilter,
     AnyOf,
@@ -17,7 +18,7 @@ from broker_site.foundation.rest.filtering import (
     TimeFilter,
     is_named,
 )  # fmt: skip
-from workqueues.models import Task
+from workqueues.models import Dataset, Task
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
 from workqueues.models.file import STATUSES as FILE_STATUSES
 from workqueues.states import PREMERGED_TYPES, TASK, TYPES
@@ -108,12 +109,24 @@ class ReadGrantFilter(ListFilter):
     grantee = NameFilter(help_text="VO or user that may read them")
 
 
+class FilesOfDataset(IdFilter):
+    """Files by their dataset, which are of its task and type: by these an index has them in the order of the list."""
+
+    def compared(self, part: Bounds[Any]) -> Q:
+        wanted = super().compared(part)
+        for comparison, number in part:
+            if comparison == "exact":
+                known = Dataset.objects.filter(id=number)
+                wanted &= Q(task_id=Subquery(known.values("task_id")), type=Subquery(known.values("type")))
+        return wanted
+
+
 class FileFilter(WithoutPremerged):
     aliases = {"task_id": "task", "dataset_id": "dataset", "name": "lfn", "user": "user_name", "gshare": "share", "held": "why"}
 
     status = AnyOf(FILE_STATUSES, label="Status")
     lfn = NameFilter(label="Name", narrow=True, help_text=f"name of the file; {WILD}")
-    dataset = IdFilter(label="Dataset", field_name="dataset_id", narrow=True, help_text="number of the dataset")
+    dataset = FilesOfDataset(label="Dataset", field_name="dataset_id", narrow=True, help_text="number of the dataset")
     type = AnyOf(TYPES, label="Type")
     task = IdFilter(label="Task", field_name="task_id", narrow=True, help_text="number of the task")
     user_name = NameFilter(label="Owner", condition=of_tasks("user_name"), help_text=f"owner of the task; {WILD}")

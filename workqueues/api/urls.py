@@ -8,6 +8,7 @@ from workqueues.api.catalogue import CloseDataset, RecoverFiles
 from workqueues.api.data import Datasets, Files, TaskDatasets, TaskFiles
 from workqueues.api.read_grants import ReadGrants
 from workqueues.api.shares import Shares, WorkQueueRows
+from workqueues.api.submission_form import submission_page
 from workqueues.api.task_commands import button_view, rest_view
 from workqueues.api.tasks import TaskHistory, Tasks
 from workqueues.api.throttling import ThrottleVerdicts
@@ -34,6 +35,9 @@ urlpatterns = [
 ]
 
 page_urlpatterns = [
-    path(f"tasks/<int:task_id>/command/{name}/", button_view(command), name=f"page-task-command-{name}")
-    for name, command in COMMANDS.items()
+    path("tasks/submit/", submission_page, name="page-task-submit"),
+    *(
+        path(f"tasks/<int:task_id>/command/{name}/", button_view(command), name=f"page-task-command-{name}")
+        for name, command in COMMANDS.items()
+    ),
 ]
