@@ -191,6 +191,7 @@ STORAGES = {
     },
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000  # bytes; reliability rule S19: task parameters are the largest body
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 7_000  # fields of a form; a share tree of 500 rows has 12 in each
 
 SECURE_SSL_REDIRECT = PRODUCTION
 SECURE_PROXY_SSL_HEADER = ENV.proxy_header

@@ -66,13 +66,20 @@ def asked(*wishes: FileWish) -> list[Transfer]:
     return [Transfer.objects.get(id=id_) for id_ in ids if id_ is not None]
 
 
+def copy_all(mover: Mover) -> None:
+    """The mover works until nothing is left for it, and until the copies under way are through: how long that takes depends on
+    the disk and on what else the machine does.
+    """
+    while mover.round() or mover._lanes.held:
+        pass
+
+
 def move_all(mover: Mover | None = None, rounds: int = 40) -> None:
     """Agent and mover in turn, until nothing is under way and nothing is due. Rests are cut short."""
     mover = mover or Mover()
     for _ in range(rounds):
         run_agent("transfer", looked=True)
-        while mover.round():
-            pass
+        copy_all(mover)
         open_ones = Transfer.objects.filter(ended_at=None)
         if not open_ones.exists() and not LocalCopy.objects.exists():
             return

@@ -11,7 +11,6 @@ from django.contrib import messages
 from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
-from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_POST
 from drf_spectacular.utils import extend_schema
 from rest_framework import mixins, serializers, status, viewsets
@@ -20,6 +19,7 @@ from rest_framework.response import Response
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.jsonbody import MAX_ITEMS
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
@@ -74,7 +74,7 @@ class BulkAsked(StrictBody):
         choices=sorted({act for acts in ACTS.values() for act in acts}), help_text="of jobs: kill, retry"
     )
     ids = serializers.ListField(
-        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID), required=False, max_length=MOST, min_length=1
+        child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID), required=False, max_length=MAX_ITEMS, min_length=1
     )
     filter = serializers.DictField(required=False, help_text="filters of the list of tasks or jobs, at least one")
     count = serializers.IntegerField(
@@ -223,7 +223,7 @@ def start_form(request: HttpRequest) -> HttpResponse:
             raise _bad("of", "choice", "tasks or jobs")
         if sent.get("priority"):
             said["priority"] = _whole(sent["priority"], "priority")
-        said["moment"] = parse_datetime(sent.get("moment", "")) or clock.now()
+        said["moment"] = _moment(sent.get("moment", ""))
         said["count"] = _whole(sent.get("count", ""), "count")
         if ids := sent.getlist("id"):
             said["ids"] = [_whole(text, "id") for text in ids]
@@ -237,6 +237,15 @@ def start_form(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(back)
     messages.success(request, f"Begun with {action.n} {action.of}.")
     return HttpResponseRedirect(reverse("page-bulk", args=[action.id]))
+
+
+def _moment(text: str) -> datetime:
+    """The time that the page of the selection has sent; now where it has sent none."""
+    field = serializers.DateTimeField()
+    try:
+        return field.run_validation(text) if text else clock.now()
+    except serializers.ValidationError:
+        raise _bad("moment", "type", "moment is to be a time") from None
 
 
 def _whole(text: str, field: str) -> int:

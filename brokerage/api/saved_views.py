@@ -31,6 +31,8 @@ from brokerage.queries.saved_views import visible_views
 from workqueues.api.serializers import StrictBody
 
 READ, SAVE = "view:read", "view:save"
+LONGEST = 4000
+"""Characters of a filter as an address."""
 ALSO = ("window",)
 """Parameters of lists that a view keeps beside the filters."""
 
@@ -59,7 +61,7 @@ class SavedViewAsked(StrictBody):
     list = serializers.ChoiceField(choices=list(FILTERS), help_text="which list it filters")
     name = serializers.CharField(max_length=60)
     query = serializers.CharField(
-        max_length=4000, help_text="filter as the address of the list has it, such as status=running&age=2h"
+        max_length=LONGEST, help_text="filter as the address of the list has it, such as status=running&age=2h"
     )
     vo = serializers.CharField(
         max_length=32, default="", allow_blank=True, help_text="VO with which it is shared; empty: with nobody"
@@ -136,9 +138,14 @@ def tidy_query(list_name: str, query: str) -> tuple[str, list[Problem]]:
     for name in known:
         if sent.get(name):
             kept[name] = str(sent[name])
+    tidy = kept.urlencode()
     if not kept and not wrong:
         wrong.append(Problem("query", "required", "names no filter"))
-    return kept.urlencode(), wrong
+    elif len(tidy) > LONGEST:
+        wrong.append(Problem("query", "length", f"as an address it has {len(tidy)} characters, more than {LONGEST}"))
+    if "\0" in sent.get("window", ""):
+        wrong.append(Problem("window", "characters", "a window has no NUL"))
+    return tidy, wrong
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> str:
@@ -159,7 +166,7 @@ def save_form(request: HttpRequest, list_name: str) -> HttpResponse:
     """Keep the filter of a page under a name, and go back to it; what is wrong is told there."""
     if list_name not in FILTERS:
         raise Http404(f"There is no list {list_name[:60]}.")
-    query = request.POST.get("query", "")[:4000]
+    query = request.POST.get("query", "")[:LONGEST]
     body = SavedViewAsked(data={"list": list_name, **{name: request.POST.get(name, "") for name in ("name", "query", "vo")}})
     try:
         if not body.is_valid():

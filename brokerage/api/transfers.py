@@ -23,6 +23,7 @@ from brokerage.models import StorageEndpoint, Transfer, TransferWish
 from brokerage.queries.file_arrival import arrival_by, arrival_of
 from brokerage.queries.transfer_parts import catalogue_file, copies_of_file, moves_of_transfer, transfers_in, wishes_of_transfer
 from brokerage.rules.explain.file_arrival import sentence
+from brokerage.rules.transfers.reasons import REASONS
 from brokerage.states import TRANSFER
 
 READ = "transfer:read"
@@ -32,6 +33,9 @@ class TransferShown(serializers.ModelSerializer[Transfer]):
     """A transfer as lists show it."""
 
     status = serializers.CharField(read_only=True, help_text=f"one of {', '.join(TRANSFER.states)}")
+    reason = serializers.CharField(
+        read_only=True, help_text=f"why the last attempt failed, or the transfer ended: {', '.join(REASONS)}; empty while neither"
+    )
     lfn = serializers.CharField(source="file.lfn", read_only=True)
     dataset = serializers.CharField(source="file.dataset.name", read_only=True)
 

@@ -18,10 +18,11 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.models import Role, User
+from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
+from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.job_commands import kill_listed, retry_job
 from brokerage.ledger.task_changes import change_task
 from brokerage.models import BulkAction, BulkTarget, Job
@@ -42,6 +43,10 @@ KILLED = {"cancelled": "it is cancelled", "asked": "it ends with the next sign o
 KEPT = timedelta(days=90)
 """How long an act and its outcomes are kept."""
 LONGEST_SAID = 400
+MOST_OPEN = 20
+"""Acts of one user that are not done; each may have many thousands of targets."""
+TURN_S = 1.0
+"""Time that the acts of one user get before those of the next: nobody waits for the end of somebody else's large ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +63,18 @@ class Wish:
 
 
 def start(caller: Principal, wish: Wish) -> BulkAction:
-    """Keep an act with its targets, with an audit row; the agent command carries it out."""
+    """Keep an act with its targets, with an audit row; the agent command carries it out. Refused(409): too many are not done."""
     assert caller.user is not None  # noqa: S101 - only users have the right
-    rights = {"superuser": caller.superuser, "roles": {vo: sorted(held) for vo, held in caller.roles.items()}}
+    rights = {
+        "superuser": caller.superuser,
+        "roles": {vo: sorted(held) for vo, held in caller.roles.items()},
+        "credential": caller.credential,
+    }
     with transaction.atomic():
+        User.objects.select_for_update().get(pk=caller.user.pk)  # of two at once the second counts the first
+        if BulkAction.objects.filter(user=caller.user, ended_at=None).count() >= MOST_OPEN:
+            problem = Problem("", "many", f"{MOST_OPEN} of your acts on many are not done: wait until one is")
+            raise Refused(409, "Too many at once", f"Nothing was done: {problem.message}.", [problem])
         action = BulkAction.objects.create(
             of=wish.of,
             act=wish.act,
@@ -82,18 +95,42 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
 
 
 def carry_on(now: datetime, longest_s: float) -> int:
-    """Go on with every act that is not done, for so long: how many targets were done with."""
+    """Go on with every act that is not done, for so long: how many targets were done with.
+
+    Users take turns; of one user the oldest act goes first.
+    """
     _forget_oldest(now)
     n, ends = 0, time.monotonic() + longest_s
-    for action in BulkAction.objects.filter(ended_at=None).select_related("user").order_by("id"):
-        caller, last = _caller(action), 0
-        while time.monotonic() < ends:
-            done, seen = _step(action, caller, last)
+    waiting = dict[int, list[BulkAction]]()
+    for action in BulkAction.objects.filter(ended_at=None).order_by("id"):
+        waiting.setdefault(action.user_id, []).append(action)
+    last = dict[int, int]()
+    while waiting and time.monotonic() < ends:
+        for user, acts in list(waiting.items()):
+            n += _turn(acts, last, now, min(ends, time.monotonic() + TURN_S))
+            if not acts:
+                del waiting[user]
+    return n
+
+
+def _turn(acts: list[BulkAction], last: dict[int, int], now: datetime, ends: float) -> int:
+    """One user's turn: how many targets were done with. Acts are taken out where this run has no more to do.
+
+    last: the last target of each act that this run has looked at.
+    """
+    n = 0
+    while acts:
+        action = acts[0]
+        caller, before = _caller(action), last.get(action.id, 0)
+        while True:
+            done, seen = _step(action, caller, before)
             n += done
-            if seen == last:
+            if seen == before:
+                _close(acts.pop(0), now)
                 break
-            last = seen
-        _close(action, now)
+            before = last[action.id] = seen
+            if time.monotonic() >= ends:
+                return n
     return n
 
 
@@ -104,10 +141,10 @@ def _forget_oldest(now: datetime) -> None:
         BulkAction.objects.filter(id__in=gone).delete()
 
 
-def _step(action: BulkAction, caller: Principal | None, after: int, most: int = 0) -> tuple[int, int]:
+def _step(action: BulkAction, caller: Principal | str, after: int, most: int = 0) -> tuple[int, int]:
     """The next targets beyond one of this run that was left: how many were done with, and the last that was looked at.
 
-    most: jobs to kill in one transaction; 0: as many as usual.
+    caller: or why nobody may go on. most: jobs to kill in one transaction; 0: as many as usual.
     """
     kills = (action.of, action.act) == ("jobs", "kill")
     targets: list[BulkTarget] = []
@@ -115,8 +152,8 @@ def _step(action: BulkAction, caller: Principal | None, after: int, most: int = 
         with transaction.atomic():
             rows = _undone(action).filter(id__gt=after).order_by("id").select_for_update(skip_locked=True)
             targets = list(rows[: (most or KILLS_AT_ONCE) if kills else 1])
-            if caller is None:
-                _note(targets, lambda _: (SKIPPED, "who asked for it is no active user any more"))
+            if isinstance(caller, str):
+                _note(targets, lambda _: (SKIPPED, caller))
             elif kills:
                 _kill(action, caller, targets)
             else:
@@ -195,11 +232,13 @@ def _close(action: BulkAction, now: datetime) -> None:
         BulkAction.objects.filter(id=action.id, ended_at=None).update(ended_at=now)
 
 
-def _caller(action: BulkAction) -> Principal | None:
-    """Who asked, with the rights of now within those of then; None where the user is not active any more."""
+def _caller(action: BulkAction) -> Principal | str:
+    """Who asked, with the rights of now within those of then; why not, where there is nobody or the token was revoked since."""
     user = User.objects.filter(pk=action.user_id, is_active=True).first()
     if user is None:
-        return None
+        return "who asked for it is no active user any more"
+    if Credential.objects.filter(pk=action.rights.get("credential") or 0, revoked_at__isnull=False).exists():
+        return "the token with which it was asked for is revoked"
     held: dict[str, frozenset[str]] = {}
     for vo, role in Role.objects.filter(user=user).values_list("vo", "role"):
         if role in action.rights["roles"].get(vo, ()):

@@ -8,6 +8,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, QueryDict
 
 from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.models import User
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.rest.paging import LARGEST_ID
 from brokerage.api.filtering import JobFilter
@@ -22,6 +23,8 @@ READ, MAKE = "bulk:read", "bulk:make"
 ACTS = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
 MOST = 20_000
 SAMPLE, MOST_SHOWN = 10, 200
+LONGEST_ID = 19
+"""Digits of a number that is beyond every row."""
 KNOWN = ("of", "act", "id", "all", "filter")
 
 
@@ -37,7 +40,7 @@ def bulk_new(request: HttpRequest) -> HttpResponseBase:
     elif asked.get("all"):
         rows, wanted, fault = _matching(request, of)
     else:
-        ids = [int(text) for text in asked.getlist("id") if text.isascii() and text.isdigit() and int(text) <= LARGEST_ID]
+        ids = [int(text) for text in asked.getlist("id") if text.isascii() and text.isdigit() and len(text) < LONGEST_ID]
         rows = _table(request, of).filter(id__in=ids)
     if rows is not None and not fault:
         n = len(rows.order_by().values_list("id", flat=True)[: MOST + 1])
@@ -65,11 +68,13 @@ def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpRespon
     """How far an act is; skipped targets first, each with its reason. Of one's own, or of anybody for superusers."""
     caller = authenticate(request)
     mine = Q() if caller.superuser else Q(user=caller.user)
-    actions = BulkAction.objects.select_related("user").filter(mine)  # with who: the connection of the pages sees no users
+    actions = BulkAction.objects.using(alias()).filter(mine)
     action = actions.filter(pk=action_id).first() if action_id <= LARGEST_ID else None
     if action is None:
         raise Http404(f"There is no act {action_id} of yours.")
-    targets = BulkTarget.objects.using(alias()).filter(action_id=action.id)
+    # Not on the connection of the pages: its role does not read users.
+    who = User.objects.values_list("username", flat=True).get(pk=action.user_id)
+    targets = BulkTarget.objects.using(alias()).filter(action=action)
     counted = dict(targets.values_list("outcome").annotate(n=Count("id")).order_by())
     shown = [row for outcome in ("skipped", "done") for row in targets.filter(outcome=outcome).order_by("-id")[:MOST_SHOWN]]
     told = {"n": action.n, "done": counted.get("done", 0), "skipped": counted.get("skipped", 0), "left": counted.get("", 0)}
@@ -78,8 +83,8 @@ def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpRespon
             name: getattr(action, name) for name in ("id", "of", "act", "options", "comment", "selection", "at", "ended_at")
         }
         rows = [{"target_id": row.target_id, "outcome": row.outcome, "said": row.said} for row in shown]
-        return JsonResponse({**document, "who": action.user.username, **told, "targets": rows})
-    return show(request, "bulk.html", action.of, {"action": action, "targets": shown, "most": MOST_SHOWN, **told})
+        return JsonResponse({**document, "who": who, **told, "targets": rows})
+    return show(request, "bulk.html", action.of, {"action": action, "who": who, "targets": shown, "most": MOST_SHOWN, **told})
 
 
 def _table(request: HttpRequest, of: str) -> QuerySet[Any]:

@@ -95,6 +95,18 @@ def test_reading_and_the_calls_of_pilots_leave_none(bearer: Bearer, alice: User)
     assert len(new_rows(lambda: bearer(enrolment).post("/api/v1/pilots/", {}, content_type=JSON))) == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_the_answer_stands_where_no_row_can_be_written(bearer: Bearer, operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, caller = Audit.objects.count(), bearer(operator)
+    with monkeypatch.context() as gone:
+        connection.close()
+        gone.setitem(connection.settings_dict, "PORT", "1")  # nobody listens there
+        answer = caller.post("/api/v1/kill/7/")
+        connection.close()
+    assert (answer.status_code, answer.json()["title"]) == (503, "Database not available")
+    assert Audit.objects.count() == before
+
+
 @pytest.mark.parametrize("change", ["UPDATE access_audit SET outcome = 'done'", "DELETE FROM access_audit"])
 def test_the_database_refuses_to_change_a_row(alice: User, change: str) -> None:
     assert Audit.objects.exists()

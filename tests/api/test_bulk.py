@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from broker_site.foundation.access.credentials import ensure_user, issue_user_token
+from broker_site.foundation.access.credentials import ensure_user, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, Role
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from brokerage.ledger import bulk
@@ -124,6 +125,54 @@ def test_rights_are_those_of_each_task_and_of_the_moment_it_is_done() -> None:
     assert outcomes(oda, number)[others.id][0] == "skipped"
 
 
+def test_a_large_act_of_one_user_does_not_keep_those_of_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = [submitted(parameters(f"many.{n}")).id for n in range(6)]
+    ada, oda = caller("ada", "operator"), caller("oda", "operator")
+    for _ in range(2):
+        assert post(ada, of="tasks", act="pause", ids=tasks).status_code == 202
+    urgent = post(oda, of="tasks", act="kill", ids=tasks[:1]).json()["id"]
+    monkeypatch.setattr(bulk, "TURN_S", 0.0)
+    left, note = iter(range(5)), bulk._note
+
+    def dies(*what: Any) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        note(*what)
+
+    monkeypatch.setattr(bulk, "_note", dies)
+    with pytest.raises(KeyboardInterrupt):
+        bulk.carry_on(clock.now(), 10)
+    assert outcomes(oda, urgent)[tasks[0]][0] == "done"
+    monkeypatch.setattr(bulk, "_note", note)
+    bulk.carry_on(clock.now(), 10)
+    assert not BulkTarget.objects.filter(outcome="").exists()
+    assert not BulkAction.objects.filter(ended_at=None).exists()
+
+
+def test_so_many_acts_of_one_user_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = submitted(parameters("t1")).id
+    ada, oda = caller("ada", "operator"), caller("oda", "operator")
+    monkeypatch.setattr(bulk, "MOST_OPEN", 2)
+    assert [post(ada, of="tasks", act="pause", ids=[task]).status_code for _ in range(3)] == [202, 202, 409]
+    assert post(oda, of="tasks", act="pause", ids=[task]).status_code == 202
+    run_agent("command", looked=True)
+    assert post(ada, of="tasks", act="pause", ids=[task]).status_code == 202
+
+
+def test_an_act_stops_when_the_token_that_asked_for_it_is_revoked() -> None:
+    task = submitted(parameters("t1"))
+    ada = ensure_user("ada", roles=[("demo", "submitter")])
+    leaked = issue_user_token(ada)
+    thief = Client(HTTP_AUTHORIZATION=f"Bearer {leaked.text}")
+    number = post(thief, of="tasks", act="kill", ids=[task.id]).json()["id"]
+    revoke([leaked.credential])
+    run_agent("command", looked=True)
+    told = outcomes(caller("ada", "submitter"), number)
+    assert told == {task.id: ("skipped", "the token with which it was asked for is revoked")}
+    task.refresh_from_db()
+    assert not task.command
+
+
 def test_bad_selections_are_told_with_their_field_and_nothing_is_done() -> None:
     operator = caller("oda", "operator")
     submitted(parameters("t1"))
@@ -139,3 +188,19 @@ def test_bad_selections_are_told_with_their_field_and_nothing_is_done() -> None:
     assert post(operator, of="all", act="kill", ids=[1]).status_code in (400, 422)
     assert post(caller("eve", "auditor"), of="tasks", act="kill", ids=[1]).status_code == 403
     assert not BulkAction.objects.exists()
+
+
+def test_a_short_act_does_not_wait_for_the_end_of_a_long_one() -> None:
+    grid("ALPHA")
+    submitted(parameters("t1", nEvents=60, nEventsPerJob=10))
+    run_agents()
+    ids = list(Job.objects.values_list("id", flat=True))
+    user = ensure_user("ada", roles=[("demo", "operator")])
+    ada = Principal("user", "ada", user=user, roles={"demo": frozenset({"operator"})})
+    long = bulk.start(ada, bulk.Wish("jobs", "retry", range(10**9, 10**9 + 5_000), clock.now()))
+    short = bulk.start(ada, bulk.Wish("jobs", "kill", ids, clock.now()))
+    bulk.carry_on(clock.now(), 0.2)
+    assert BulkTarget.objects.filter(action=long, outcome="").exists()
+    assert BulkTarget.objects.filter(action=short, outcome="done").count() == len(ids) > 0
+    short.refresh_from_db()
+    assert short.ended_at is not None

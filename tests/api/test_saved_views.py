@@ -44,6 +44,16 @@ def test_what_is_no_filter_of_the_list_is_refused_and_nothing_kept(ada: Person) 
     assert faults(ada.post("saved-views/", WAITING)) == {("name", "unique")}
 
 
+def test_a_filter_that_is_too_long_as_an_address_is_refused(ada: Person) -> None:
+    long = "task_name=" + ",".join(["é" * 200] * 18)
+    assert faults(ada.post("saved-views/", {**WAITING, "query": long})) == {("query", "length")}
+    assert faults(ada.post("saved-views/", {**WAITING, "query": "status=running&window=%00"})) == {("window", "characters")}
+    client = Client()
+    client.force_login(visitor())
+    assert "The view is not saved. query: " in text(client.post("/views/tasks/save/", {"query": long, "name": "x"}, follow=True))
+    assert not SavedView.objects.exists()
+
+
 def test_a_page_saves_shows_and_deletes_views() -> None:
     client = Client()
     client.force_login(visitor())

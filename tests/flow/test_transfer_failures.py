@@ -27,7 +27,7 @@ from brokerage.transfers.choice import backends
 from brokerage.transfers.commands import cancel_transfers
 from brokerage.transfers.local import Local
 from brokerage.transfers.port import StoredCopy
-from tests.moving import asked, copy_at, end_rests, marked_grid, move_all, parts, stored_files, wanted
+from tests.moving import asked, copy_all, copy_at, end_rests, marked_grid, move_all, parts, stored_files, wanted
 from workqueues.models import Replica
 
 pytestmark = pytest.mark.django_db
@@ -38,9 +38,7 @@ LARGE = b"content" * 200_000
 def step(mover: Mover | None = None) -> None:
     """The agent once, and a mover until it has nothing more to do."""
     run_agent("transfer", looked=True)
-    mover = mover or Mover()
-    while mover.round():
-        pass
+    copy_all(mover or Mover())
     run_agent("transfer", looked=True)
 
 

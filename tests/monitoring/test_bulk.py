@@ -86,3 +86,15 @@ def test_marked_rows_and_selections_that_cannot_be() -> None:
         assert (answer.status_code, told in words(answer)) == (400, True), asked
     assert oda.get("/bulk/7/").status_code == 404
     assert not BulkAction.objects.exists()
+
+
+def test_what_no_page_has_sent_is_told_and_nothing_is_done() -> None:
+    oda = browser("oda", "operator")
+    task = submitted(parameters("t1"))
+    for moment in ("2026-13-45T00:00:00Z", "0001-01-01T00:00:00+23:59", "soon"):
+        body = {"of": "tasks", "act": "kill", "id": task.id, "count": 1, "moment": moment}
+        assert "Nothing was done: moment is to be a time." in words(oda.post("/bulk/start/", body, follow=True)), moment
+    late = {"of": "tasks", "act": "kill", "id": task.id, "count": 1, "moment": "2999-01-01T00:00"}
+    assert oda.post("/bulk/start/", late).headers["Location"].startswith("/bulk/new/")
+    assert oda.get("/bulk/new/", {"of": "tasks", "act": "kill", "id": "9" * 5000}).status_code == 400
+    assert not BulkAction.objects.exists()

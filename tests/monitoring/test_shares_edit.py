@@ -161,3 +161,22 @@ def test_the_dry_run_rests_on_the_work_verdicts_and_tasks_of_late(tree: None) ->
     assert trial["sentence"].endswith("2 of 2 verdicts of the throttler in the last hour would be others; "
                                       "2 of 2 tasks of the last day would belong elsewhere.")  # fmt: skip
     assert ChangeSet.objects.count() == 1
+
+
+def test_a_tree_of_many_shares_is_edited_at_once(tree: None) -> None:
+    made: dict[str, Any] = {"vo": "demo", "base": "1", **{name: [] for name in FIELDS}}
+    usual = {"was": "", "parent": "", "value": "1", "position": "0", "throttled": "true", "act": ""}
+    for n in range(200):
+        for name in FIELDS:
+            made[name].append({**usual, "name": f"S{n}"}.get(name, ""))
+    answer = browser("eve", "share-editor").post(EDIT, made)
+    assert answer.status_code == 200
+    assert "S199" in text(answer)
+
+
+def test_no_share_has_the_name_of_another_page(tree: None) -> None:
+    eve = browser("eve", "share-editor")
+    for name in ("edit", "..", "."):
+        answer = eve.post(EDIT, form(new={"name": name, "value": "1"}))
+        assert answer.status_code == 400
+        assert f"a share named {name} would have no page" in text(answer)

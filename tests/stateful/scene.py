@@ -31,7 +31,7 @@ from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from brokerage.rules.facts.job_kind import JobKind
 from tests.flow.steps import BAD, countable, end, let_confirm, try_take
-from tests.moving import marked_grid, stored_files
+from tests.moving import copy_all, marked_grid, stored_files
 from workqueues.ledger.moves import Stale
 from workqueues.models import Replica, Task, TaskThrottle
 from workqueues.rules.jobs.file_names import copy_path
@@ -180,10 +180,8 @@ class Scene:
         Job.objects.filter(id=leased.job_id).update(lease_until=F("lease_until") - timedelta(seconds=LEASE_S + 1))
 
     def copy(self, mover: Mover | None = None) -> None:
-        """A mover works until nothing is left for it."""
-        mover = mover or Mover()
-        while mover.round():
-            pass
+        """A mover works until nothing is left for it and nothing is under way."""
+        copy_all(mover or Mover())
 
     def copy_until(self, step: str, *, after: bool, room: bool = True) -> None:
         """The steps of a mover in this thread; it dies at one of them, or ends without being able to tell."""

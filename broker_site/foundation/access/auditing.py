@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import Error as DatabaseProblem
 from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate, shows_bearer, shows_known_session
@@ -94,10 +94,8 @@ class AuditMiddleware:
         token = _call.set(call)
         try:
             response = self.get_response(request)
-            permission = _audited_permission(request)
-            # A row noted before a refusal may have been rolled back with the rest of the transaction: look.
-            if permission and not (call.noted and (response.status_code < 400 or _row_exists())):
-                _add_row(request, response, permission)
+            if permission := _audited_permission(request):
+                _see_to_row(request, response, permission, call.noted)
             return response
         finally:
             _call.reset(token)
@@ -107,6 +105,16 @@ def _audited_permission(request: HttpRequest) -> str:
     match = request.resolver_match
     permission = permission_of(match.func, request.method or "") if match is not None else ""
     return permission if permission in PERMISSIONS and PERMISSIONS[permission].audited else ""
+
+
+def _see_to_row(request: HttpRequest, response: HttpResponseBase, permission: str, noted: bool) -> None:
+    """The answer stands, also where the database is gone: the log then has the trace id."""
+    try:
+        # A row noted before a refusal may have been rolled back with the rest of the transaction: look.
+        if not (noted and (response.status_code < 400 or _row_exists())):
+            _add_row(request, response, permission)
+    except DatabaseProblem as exc:
+        logger.error("no audit row for %s %s, trace id %s: %s", request.method, permission, trace_id(), exc)
 
 
 def _row_exists() -> bool:
@@ -125,11 +133,7 @@ def _add_row(request: HttpRequest, response: HttpResponseBase, permission: str) 
         after = {"address": address}
     outcome = Audit.Outcome.DONE if status < 400 else Audit.Outcome.REFUSED if status < 500 else Audit.Outcome.FAILED
     reason = getattr(response, "problem_title", "")
-    try:
-        audit(permission, who, f"{request.method} {request.path}", outcome, reason=reason, status=status, after=after)
-    except DatabaseError as exc:
-        # The answer stands: with no database the act was not done either, and the log has the trace id.
-        logger.error("no audit row for %s %s, trace id %s: %s", request.method, permission, trace_id(), exc)
+    audit(permission, who, f"{request.method} {request.path}", outcome, reason=reason, status=status, after=after)
 
 
 def _add_sums() -> None:
@@ -138,7 +142,7 @@ def _add_sums() -> None:
         words = f"{n} further calls without a good credential from this address in {WINDOW_S:.0f} s"
         try:
             audit("stranger", ANONYMOUS, f"address {address}", Audit.Outcome.REFUSED, reason=words, after={"calls": n})
-        except DatabaseError as exc:
+        except DatabaseProblem as exc:
             logger.error("no audit row for address %s, %s: %s", address, words, exc)
 
 

@@ -18,6 +18,8 @@ from workqueues.rules.shares.tree import LARGEST
 DEEPEST = 20
 """Levels of a tree."""
 LONGEST_NAME = 32
+NO_ADDRESS = ("edit", ".", "..")
+"""Names whose page could not be reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ def name_fault(name: str) -> str:
     """What is wrong with the name of a new share; empty if nothing."""
     if name == UNDEFINED:
         return "the name of what no share takes"
+    if name in NO_ADDRESS:
+        return f"a share named {name} would have no page: its address is another one's"
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip() or "/" in name:
         return f"a name has 1 to {LONGEST_NAME} printable characters, no slash, and no blank at its ends"
     return ""
