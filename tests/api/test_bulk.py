@@ -10,7 +10,6 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, Role
-from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from brokerage.ledger import bulk
@@ -188,19 +187,3 @@ def test_bad_selections_are_told_with_their_field_and_nothing_is_done() -> None:
     assert post(operator, of="all", act="kill", ids=[1]).status_code in (400, 422)
     assert post(caller("eve", "auditor"), of="tasks", act="kill", ids=[1]).status_code == 403
     assert not BulkAction.objects.exists()
-
-
-def test_a_short_act_does_not_wait_for_the_end_of_a_long_one() -> None:
-    grid("ALPHA")
-    submitted(parameters("t1", nEvents=60, nEventsPerJob=10))
-    run_agents()
-    ids = list(Job.objects.values_list("id", flat=True))
-    user = ensure_user("ada", roles=[("demo", "operator")])
-    ada = Principal("user", "ada", user=user, roles={"demo": frozenset({"operator"})})
-    long = bulk.start(ada, bulk.Wish("jobs", "retry", range(10**9, 10**9 + 5_000), clock.now()))
-    short = bulk.start(ada, bulk.Wish("jobs", "kill", ids, clock.now()))
-    bulk.carry_on(clock.now(), 0.2)
-    assert BulkTarget.objects.filter(action=long, outcome="").exists()
-    assert BulkTarget.objects.filter(action=short, outcome="done").count() == len(ids) > 0
-    short.refresh_from_db()
-    assert short.ended_at is not None

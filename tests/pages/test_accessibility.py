@@ -81,15 +81,17 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     elsewhere: list[str] = []
     page.on("request", lambda request: None if request.url.startswith(live_server.url) else elsewhere.append(request.url))
     sign_in(page, live_server)
-    faults = [f"{address} {fault}" for address in addresses(scene) for fault in _faults(page, f"{live_server.url}{address}")]
+    rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else None  # the rest is the same in both
+    found = ((address, _faults(page, f"{live_server.url}{address}", rules)) for address in addresses(scene))
+    faults = [f"{address} {fault}" for address, of_page in found for fault in of_page]
     assert not faults, "\n".join(faults)
     assert elsewhere == []
     context.close()
 
 
-def _faults(page: Page, address: str) -> list[str]:
+def _faults(page: Page, address: str, rules: dict[str, Any] | None) -> list[str]:
     page.goto(address)
-    found = Axe().run(page).response["violations"]
+    found = Axe().run(page, options=rules).response["violations"]
     return [
         f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
         for one in found
