@@ -12,6 +12,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     requirements,
     retry_rules,
     rollups,
+    saved_views,
     site_limits,
     task_changes,
     transfers,

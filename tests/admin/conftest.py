@@ -43,6 +43,7 @@ from brokerage.models import (
     Pilot,
     PilotCE,
     QueueAsk,
+    SavedView,
     Software,
     StorageEndpoint,
     TallyBucket,
@@ -193,5 +194,6 @@ def moved_files(task: Task) -> None:
     run_agent("links", looked=True)
     asked = {"of": "tasks", "act": "pause", "rights": {"superuser": True, "roles": {}}, "moment": timezone.now(), "n": 1}
     action = BulkAction.objects.create(**asked, user=ensure_user("ada"))
+    SavedView.objects.create(owner="ada", list_name="tasks", name="mine", query="?status=running")
     BulkTarget.objects.create(action=action, target_id=task.id)
     TaskThrottle.objects.create(task=task, cause="disk_transfers", why="2 GB are brought for ada, 1 GB may be")

@@ -132,7 +132,7 @@ def test_the_page_of_a_task_says_which_share_it_is_of(root: Client, tree: None) 
     task = submitted(parameters("t1", prodSourceLabel="user"))
     run_agents(names=ROUND)
     page = root.get(f"/tasks/{task.id}/").content.decode()
-    assert "<dt>Share</dt><dd>Analysis</dd>" in page
+    assert '<dt>Share</dt><dd><a href="/shares/Analysis/">Analysis</a></dd>' in page
     assert '<span class="muted" title="Class of resources">SCORE</span>' in page
 
 
