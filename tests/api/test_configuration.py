@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 from django.test import Client
@@ -177,7 +178,7 @@ def test_sets_are_listed_newest_first_and_page_by_page(root: Person, ada: Person
     change(root, *(line(f"prod_job_throttler.NQUEUELIMIT_Q{i}", 5) for i in range(30)))
     page = ada.get(CHANGES, page_size=2).json()
     assert [(each["revision"], each["n_lines"], len(each["lines"])) for each in page["results"]] == [(6, 30, 20), (5, 1, 1)]
-    query = dict(part.split("=") for part in page["next"].partition("?")[2].split("&"))
+    query = dict(parse_qsl(page["next"].partition("?")[2]))
     assert [each["revision"] for each in ada.get(CHANGES, **query).json()["results"]] == [4, 3]
     assert [each["revision"] for each in ada.get(CHANGES, component="prod_job_throttler").json()["results"]] == [6]
     assert len(ada.get(f"{CHANGES}6/").json()["lines"]) == 30

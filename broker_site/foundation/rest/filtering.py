@@ -144,7 +144,8 @@ class WordsField(forms.CharField):
         try:
             found = self.read(text)
         except Unreadable as bad:
-            raise forms.ValidationError(str(bad), bad.rule) from None
+            # As a parameter: what was sent may hold a %, which a message may not.
+            raise forms.ValidationError("%(told)s", bad.rule, {"told": str(bad)}) from None
         return found if found.any_of or found.none_of else None
 
 
