@@ -96,7 +96,7 @@ def test_use_is_written_once_a_minute_at_most(root: Client, clock: Clock) -> Non
 def edits() -> list[tuple[str, dict[str, object], type]]:
     """A role, a share and a value of the configuration, as their forms send them."""
     alice = ensure_user("alice")
-    share: dict[str, object] = {"name": "Top", "vo": "atlas", "parent": "", "value": "10", "position": "0"}
+    share: dict[str, object] = {"name": "Top", "vo": "atlas", "parent": "", "value": "10", "position": "0", "why": "a test"}
     value: dict[str, object] = {"value": "150", "vo": "", "why": "a test", "seen": "0"}
     return [
         ("/admin/access/role/add/", {"user": alice.pk, "vo": "atlas", "role": "operator"}, Role),

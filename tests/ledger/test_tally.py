@@ -177,7 +177,7 @@ def test_levels_that_went_wrong_are_put_right_and_told_and_a_new_share_is_no_err
     task = work("wrong", 5)
     count_changes(MANY)
     Task.objects.filter(id=task.id).update(gshare="other")
-    assert compare_levels() == (0, 5)
+    assert compare_levels() == (0, 10), "at their place and with their user"
     assert set(TallyLevel.objects.filter(group__family="place", n__gt=0).values_list("group__share", "n")) == {("other", 5)}
     TallyLevel.objects.filter(group__family="vo", what="activated").update(n=7)
     Agent.objects.all().delete()

@@ -87,6 +87,7 @@ class DataOnTheMove(RuleBasedStateMachine):
     def begin(self, names: list[str], number: int) -> None:
         self.scene = Scene.made(Path(self._folder.name), names, names[number % len(names)])
         self.input_somewhere([3, 0, 1_500_000], names[:1])
+        self.input_somewhere([1000, 1000], names[:1], merged=True)
 
     def one(self, number: int) -> str:
         """One of the sites."""
