@@ -68,6 +68,7 @@ class Broker:
         """
         process, ours = pty.fork()
         if process == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs tests in the background has it ignored
             os.chdir(self.folder)
             env = {**self.environ, "COLUMNS": str(columns), "TERM": "xterm", **environ}
             os.execve(ALONE[0], [*ALONE, str(self.file), *words], env)  # noqa: S606
