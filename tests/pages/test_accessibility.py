@@ -11,7 +11,7 @@ from django.urls import URLPattern, reverse
 from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
-from broker_site.foundation.access.models import User
+from broker_site.foundation.access.models import Role, User
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.gdpconfig.changesets import Draft, named_line
@@ -71,7 +71,6 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     scene = make_scene()
     assert not Transfer.objects.exists(), "the scene has transfers now: visit theirs too"
     set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="ada", why="slow links")
-    User.objects.filter(pk=visitor().pk).update(is_superuser=True)  # who sees every form
     propose(Draft([named_line("config", "feeds.FEED_MAX_LOSS", "", "0.5")], "bob", "more may go", "page"))
     asked = Wish("tasks", "pause", [scene.pending.id, scene.done.id], clock.now(), {"vo": "demo"})
     begun = start(Principal("user", "ada", user=visitor(), superuser=True), asked)
@@ -83,7 +82,11 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     sign_in(page, live_server)
     rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else None  # the rest is the same in both
     found = ((address, _faults(page, f"{live_server.url}{address}", rules)) for address in addresses(scene))
-    faults = [f"{address} {fault}" for address, of_page in found for fault in of_page]
+    Role.objects.create(user=visitor(), vo="demo", role="submitter")
+    submitting = _faults(page, f"{live_server.url}/tasks/submit/", rules)  # which a superuser may not
+    assert page.locator("#document").is_visible()
+    User.objects.filter(pk=visitor().pk).update(is_superuser=True)  # who sees every form
+    faults = [*submitting, *(f"{address} {fault}" for address, of_page in found for fault in of_page)]
     assert not faults, "\n".join(faults)
     assert elsewhere == []
     context.close()
