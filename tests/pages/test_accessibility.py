@@ -79,16 +79,19 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     page = context.new_page()
     elsewhere: list[str] = []
     page.on("request", lambda request: None if request.url.startswith(live_server.url) else elsewhere.append(request.url))
+    ada = visitor()
+    Role.objects.create(user=ada, vo="demo", role="submitter")
     sign_in(page, live_server)
     rules = {"runOnly": ["color-contrast"]} if scheme == "dark" else None  # the rest is the same in both
     found = ((address, _faults(page, f"{live_server.url}{address}", rules)) for address in addresses(scene))
-    Role.objects.create(user=visitor(), vo="demo", role="submitter")
     submitting = _faults(page, f"{live_server.url}/tasks/submit/", rules)  # which a superuser may not
     assert page.locator("#document").is_visible()
-    User.objects.filter(pk=visitor().pk).update(is_superuser=True)  # who sees every form
+    User.objects.filter(pk=ada.pk).update(is_superuser=True)  # who sees every form
     faults = [*submitting, *(f"{address} {fault}" for address, of_page in found for fault in of_page)]
     assert not faults, "\n".join(faults)
     assert elsewhere == []
+    page.goto(f"{live_server.url}/me/")
+    assert "/login/" not in page.url, "all of this was seen by somebody who is signed in"
     context.close()
 
 
