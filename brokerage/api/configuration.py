@@ -32,12 +32,12 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.configuration_bodies import (
-    ASKED,
     DRY_RUN,
     FIRST_LINES,
     ChangesAsked,
     ChangeSetListed,
     ChangeSetShown,
+    ConfigurationChangesAsked,
     ConfigurationShown,
     ReasonAsked,
     asked_lines,
@@ -119,7 +119,7 @@ class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[Change
         "`dry_run`: everything is checked, nothing written, and kept decisions of the brokerage are taken again with the old and "
         "the new values. 409 where somebody else has changed what a line rests on. A session has to have given its password in "
         "the last 15 minutes.",
-        request=ASKED,
+        request=ConfigurationChangesAsked,
         responses={200: DRY_RUN, 201: ChangeSetShown, **refusals(400, 409, 413, 415, 422)},
     )
     def create(self, request: Request) -> Response:

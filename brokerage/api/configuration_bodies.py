@@ -69,21 +69,10 @@ class ChangesAsked(ReasonAsked):
     )  # fmt: skip
 
 
-ASKED = inline_serializer(
-    "ConfigurationChangesAsked",
-    {
-        "lines": ChangeLineAsked(many=True, help_text=f"at most {MOST_LINES}"),
-        "reason": serializers.CharField(max_length=MAX_WHY, help_text="kept in the history"),
-        "ticket": serializers.CharField(max_length=MAX_TICKET, required=False, allow_blank=True),
-        "base": serializers.IntegerField(
-            required=False,
-            allow_null=True,
-            help_text="the revision that you looked at: a line whose override was changed since is refused",
-        ),
-        "dry_run": serializers.BooleanField(required=False, help_text="true: nothing is written, the answer says what would be"),
-    },
-)
-"""The body as the document shows it: `ChangesAsked` looks at the number of lines before it reads any."""
+class ConfigurationChangesAsked(ChangesAsked):
+    """The body as the document shows it: `ChangesAsked` looks at the number of lines before it reads any."""
+
+    lines = ChangeLineAsked(many=True, min_length=1, help_text=f"at most {MOST_LINES}")  # type: ignore[assignment, call-arg]
 
 
 def asked_lines(lines: list[Any]) -> list[Line]:
@@ -208,19 +197,23 @@ class ChangeSetListed(ChangeSetShown):
 DRY_RUN = inline_serializer(
     "ConfigurationDryRun",
     {
-        "revision": serializers.IntegerField(help_text="the newest when it was looked at: the `base` to apply it on"),
+        "revision": serializers.IntegerField(
+            allow_null=True, help_text="the newest when it was looked at: the `base` to apply it on; null: nothing would differ"
+        ),
         "lines": serializers.ListField(
             child=serializers.DictField(),
             help_text="key, vo, before, until_before, after, until, differs; effective_before, effective_after: what holds",
         ),
         "decisions": serializers.DictField(
             allow_null=True,
+            required=False,
             help_text="kept decisions of the brokerage taken again with both values: in words (`sentence`), how many "
             "(`decisions`), unchanged, gain, lose, to_pending, to_assign, kept, unreadable, oldest, newest, and `candidates` "
             "(name, gained, lost)",
         ),
         "steering": serializers.DictField(
             allow_null=True,
+            required=False,
             help_text="of lines for shares and work queues: in words (`sentence`); `moments` of the last hour with work, in "
             "`reordered` of which shares would have been served in another order; `shares` that come out otherwise, with "
             "percent, entitled (jobs) and place (1 = first) before and after; `verdicts` of the throttler of the last hour "

@@ -31,7 +31,7 @@ from broker_site.foundation.gdpconfig.proposals import approve, decline, draft_o
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.configuration import BODY_LIMIT, EDIT, READ, refuse_lines, refused
-from brokerage.api.configuration_bodies import ASKED, ChangesAsked, asked_lines
+from brokerage.api.configuration_bodies import ChangesAsked, ConfigurationChangesAsked, asked_lines
 from workqueues.api.serializers import StrictBody
 
 STALE = "Sign in again: configuration is changed within 15 minutes of the password."
@@ -81,7 +81,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     @extend_schema(
         summary="Propose a change",
         description="Checks the lines as a change does and keeps them for somebody else to approve. Nothing is changed yet.",
-        request=ASKED,
+        request=ConfigurationChangesAsked,
         responses={201: ProposalShown, **refusals(400, 403, 409, 413, 415, 422)},
     )
     def create(self, request: Request) -> Response:

@@ -141,6 +141,9 @@ ASKED = {
 }
 
 
+NEEDED = ("dataset", "lfn")
+
+
 class WhyNotHere(APIView):
     permissions = {"get": READ}
 
@@ -148,13 +151,16 @@ class WhyNotHere(APIView):
         tags=["transfers"],
         summary="Why a file is not there yet",
         description="Where the file is, and in one sentence why it is not where it is wanted.",
-        parameters=[OpenApiParameter(name, str, required=name in ("dataset", "lfn"), description=ASKED[name]) for name in ASKED],
+        parameters=[
+            OpenApiParameter(name, {"type": "string", "minLength": 1}, required=name in NEEDED, description=ASKED[name])
+            for name in ASKED
+        ],
         responses={200: ArrivalShown, **refusals(400, 404)},
     )
     def get(self, request: Request) -> Response:
         """400 without the names of dataset and file, 404 where there is no such file or storage."""
         asked = {name: request.query_params.get(name, "") for name in ASKED}
-        wrong = [Problem(name, "required", ASKED[name]) for name in ("dataset", "lfn") if not asked[name]]
+        wrong = [Problem(name, "required", ASKED[name]) for name in NEEDED if not asked[name]]
         wrong += [
             Problem(name[:100], "unknown", f"there are: {', '.join(ASKED)}") for name in request.query_params if name not in ASKED
         ]

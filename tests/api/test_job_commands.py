@@ -114,7 +114,7 @@ def test_others_may_not_and_for_another_vo_there_is_nothing(bob: Person, eve: Pe
     [
         ({}, ("jobs", "required")),
         ({"jobs": []}, ("jobs", "min_length")),
-        ({"jobs": ["x"]}, ("jobs.0", "invalid")),
+        ({"jobs": ["x"]}, ("jobs.0", "type")),
         ({"jobs": [1] * 1001}, ("jobs", "max_length")),
         ({"jobs": [1], "why": "x"}, ("why", "unknown")),
         ({"jobs": [1], "comment": "c" * 201}, ("comment", "max_length")),

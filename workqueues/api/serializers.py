@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from rest_framework import serializers
 
 from broker_site.foundation.outside_data import MOST_HINTS
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
 from workqueues.rules.refine import notes, read_task
+
+NOT_BLANK = r"\S"
+"""What a text must hold that may not be blank."""
 
 TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
@@ -162,16 +166,66 @@ class TaskMove(serializers.ModelSerializer[TaskChange]):
 
 
 class StrictBody(serializers.Serializer[None]):
-    """A body whose every member is known: a misspelt wish must not pass as no wish."""
+    """A body whose every member is known, and of the type that the document tells: a misspelt wish must not pass as no wish, nor
+    a number as a text.
+    """
 
     def to_internal_value(self, data: Any) -> Any:
-        """The values; ValidationError with the rule `unknown` for each other name."""
-        if isinstance(data, dict) and (strange := [name for name in data if name not in self.fields]):
+        """The values; ValidationError with the rule `unknown` for each other name, `type` for each value of another type."""
+        if isinstance(data, dict):
             known = ", ".join(self.fields)
-            raise serializers.ValidationError(
-                {name[:100]: serializers.ErrorDetail(f"unknown; there are: {known}", "unknown") for name in strange}
-            )
+            faults = {
+                name[:100]: serializers.ErrorDetail(f"unknown; there are: {known}", "unknown")
+                for name in data
+                if name not in self.fields
+            } or {name: told for name, value in data.items() if (told := _other_type(self.fields[name], value))}
+            if faults:
+                raise serializers.ValidationError(faults)
         return super().to_internal_value(data)
+
+
+def _other_type(field: serializers.Field[Any, Any, Any, Any], value: Any) -> Any:
+    """The faults of a value of another type than the field takes, None without; REST framework would read 1 as a text."""
+    if isinstance(field, serializers.ListField) and isinstance(value, list):
+        return {n: told for n, each in enumerate(value) if (told := _other_type(field.child, each))} or None
+    for kinds, wanted, types in _TYPES:
+        if isinstance(field, kinds):
+            right = value is None or (isinstance(value, types) and (bool in types or not isinstance(value, bool)))
+            return None if right else serializers.ErrorDetail(f"expected {wanted}", "type")
+    return None
+
+
+_TYPES: tuple[tuple[tuple[type, ...], str, tuple[type, ...]], ...] = (
+    ((serializers.BooleanField,), "true or false", (bool,)),
+    ((serializers.IntegerField,), "a whole number", (int,)),
+    ((serializers.FloatField,), "a number", (int, float)),
+    ((serializers.CharField, serializers.ChoiceField, serializers.DateTimeField), "a text", (str,)),
+)
+"""Fields, in words what they take, and the types of JSON that it may have."""
+
+
+class StrictBodyInDocument(OpenApiSerializerExtension):
+    """What the OpenAPI document tells of a strict body beyond its fields: no other member, no blank text, no empty list."""
+
+    target_class = "workqueues.api.serializers.StrictBody"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Any:
+        """The schema of the body."""
+        schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        for name, field in self.target.fields.items():
+            told = schema["properties"][name]
+            _tell_blank(told, field)
+            if isinstance(field, serializers.ListField):
+                _tell_blank(told["items"], field.child)
+            if (least := getattr(field, "min_length", None)) and not isinstance(field, serializers.CharField):
+                told["minItems"] = least
+        return schema | {"additionalProperties": False}
+
+
+def _tell_blank(told: dict[str, Any], field: serializers.Field[Any, Any, Any, Any]) -> None:
+    if isinstance(field, serializers.CharField) and not field.allow_blank:
+        told |= {"minLength": 1} | ({"pattern": NOT_BLANK} if field.trim_whitespace else {})
 
 
 class CommandAsked(StrictBody):

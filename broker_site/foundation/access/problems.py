@@ -12,6 +12,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, UnreadablePostError
@@ -150,8 +151,10 @@ class ProblemsMiddleware:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """A session without the CSRF token: a problem under /api/, Django's page elsewhere."""
+    """A session without the CSRF token: a problem under /api/, Django's page elsewhere. Who shows nothing at all gets 401."""
     if _is_api(request):
+        if settings.SESSION_COOKIE_NAME not in request.COOKIES:
+            return not_authenticated().response()
         return problem_response(403, "No CSRF token", f"A session needs the CSRF token to change anything. {reason}")
     return csrf_page(request, reason)
 

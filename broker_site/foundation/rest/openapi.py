@@ -101,4 +101,20 @@ def describe(result: dict[str, Any], generator: Any, request: Any, public: bool)
     result["info"]["description"] = ABOUT
     result["components"]["securitySchemes"] |= token_schemes()
     add_plain_operations(result, REASONS)
+    for path, item in result["paths"].items():
+        for operation in item.values():
+            _tell_what_any_answers(operation, named="{" in path)
     return result
+
+
+def _tell_what_any_answers(operation: dict[str, Any], *, named: bool) -> None:
+    """The refusals that stand before every view: of an address or a body that cannot be read, of one with names (`named`) that
+    there is not, and of a database that is away.
+    """
+    before = (400, 503, *((404,) if named else ()), *((413, 415) if "requestBody" in operation else ()))
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    for status in before:
+        operation["responses"].setdefault(
+            str(status), {"description": REASONS[status], "content": {"application/problem+json": problem}}
+        )
+    operation["responses"] = dict(sorted(operation["responses"].items()))

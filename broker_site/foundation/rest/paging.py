@@ -23,6 +23,7 @@ from broker_site.foundation.rest.keyset import LARGEST_ID
 
 LONGEST_NAME = 100
 Row = TypeVar("Row", bound=Model)
+_LARGEST_SAID = 999_999_999
 NOWHERE = Cursor(offset=0, reverse=False, position=None)
 """What bytes are decoded to that say nothing at all."""
 
@@ -43,9 +44,17 @@ class _Pages(CursorPagination):
         size = request.query_params.get(self.page_size_query_param)
         if size is None:
             return self.page_size
-        if not (size.isascii() and size.isdigit() and len(size) < 10 and int(size)):
+        if not (size.isascii() and size.isdigit() and len(size) < 10 and int(size)):  # up to _LARGEST_SAID
             raise _refused(self.page_size_query_param, "range", "expected a number from 1 to 1000")
         return min(int(size), self.max_page_size)
+
+    def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
+        """With what a size may be: more than the most gives the most."""
+        told: list[dict[str, Any]] = super().get_schema_operation_parameters(view)
+        for parameter in told:
+            if parameter["name"] == self.page_size_query_param:
+                parameter["schema"] |= {"minimum": 1, "maximum": _LARGEST_SAID}
+        return told
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """The cursor of the address; Refused(400) for one that we did not make."""
