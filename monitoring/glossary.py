@@ -51,6 +51,7 @@ OTHERS: Mapping[str, str] = {
     "wish": "Wishes for copies",
     "use": "A job and its input files",
     "outcome": "Outcomes of decisions",
+    "pilot": "States of pilots",
     "throttle": "Verdicts of the throttler",
     "agent": "Health of agents",
 }

@@ -20,6 +20,7 @@ from monitoring.views.job_files import job_log, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
+from monitoring.views.pilots import pilot
 from monitoring.views.proposals import proposal
 from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
@@ -75,6 +76,8 @@ urlpatterns = [
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("pilots/<uuid:pilot_id>/", pilot, name="page-pilot"),
+    path("pilots/<uuid:pilot_id>.json", pilot, {"data": True}, name="page-pilot-data"),
     path("me/tokens/", tokens, name="page-tokens"),
     path("bulk/new/", bulk_new, name="page-bulk-new"),
     path("bulk/<int:action_id>/", bulk, name="page-bulk"),

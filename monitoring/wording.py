@@ -135,6 +135,12 @@ returned | off  | Given back: another job may use it.
 assign  | good | The decision found candidates.
 pending | wait | The decision found no candidate; the task waits.
 """),
+    "pilot": _table("""
+busy  | run  | It holds a job.
+idle  | wait | It asked for a job in vain, and asks again.
+quiet | idle | It was heard of in the last ten minutes, but neither holds a job nor waits for one.
+gone  | off  | Nothing was heard of it for ten minutes.
+"""),
     "throttle": _table("""
 PASS | good | Jobs may be made for the unit.
 SKIP | wait | No jobs are made for the unit now; the reason says why.

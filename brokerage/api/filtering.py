@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models.functions import Now
 
 from broker_site.foundation.gdpconfig.changesets import SOURCES
 from broker_site.foundation.gdpconfig.models import Change
@@ -105,6 +107,33 @@ class QueueFilter(ListFilter):
     maxwdir = NumberFilter(label="Disk", most=1 << 31, help_text="MB of a slot; 0: no limit")
     maxtime = NumberFilter(label="Longest job", most=1 << 31, help_text="s; 0: no limit")
     last_start = TimeFilter(label="Last start", help_text="when a job last started there")
+
+
+PILOT_STATES = ("busy", "idle", "quiet", "gone")
+SEEN_MIN = 10
+"""Minutes within which a pilot was heard of that is not gone."""
+
+
+def pilot_state(state: str, using: str) -> Q:
+    """Pilots in a state: with a job; asking in vain; heard of lately with neither; none of these."""
+    busy = Q(Exists(Job.objects.using(using).filter(lease_holder=OuterRef("id"))))
+    idle = Q(idle_slot__until__gt=Now())
+    quiet = Q(last_seen__gt=Now() - timedelta(minutes=SEEN_MIN))
+    return {"busy": busy, "idle": idle & ~busy, "quiet": quiet & ~idle & ~busy, "gone": ~quiet & ~idle & ~busy}[state]
+
+
+class PilotFilter(ListFilter):
+    aliases = {"queue_name": "queue", "status": "state", "registered": "registered_at"}
+
+    state = AnyOf(PILOT_STATES, label="State", condition=pilot_state)
+    queue = NameFilter(label="Queue", field_name="queue__name", help_text=f"computing queue; {WILD}")
+    site = NameFilter(label="Site", field_name="queue__site__name", help_text=f"site; {WILD}")
+    host = NameFilter(label="Host", help_text=f"machine that it runs on; {WILD}")
+    slot = NameFilter(label="Slot", help_text=f"name of its slot there; {WILD}")
+    core_count = NumberFilter(label="Cores", most=32_767)
+    memory_mb = NumberFilter(label="Memory", most=(1 << 31) - 1, help_text="MB; 0: not told")
+    registered_at = TimeFilter(label="Registered", help_text="when it registered")
+    last_seen = TimeFilter(label="Last contact", help_text="when it was last heard of, to about a minute")
 
 
 class SiteFilter(ListFilter):

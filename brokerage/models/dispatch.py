@@ -133,7 +133,10 @@ class Pilot(models.Model):
     last_seen = models.DateTimeField(db_default=Now(), help_text="last sign of life, to about a minute")
 
     class Meta:
-        indexes = [models.Index(fields=["queue", "last_seen"], name="pilot_of_queue")]
+        indexes = [
+            models.Index(fields=["queue", "last_seen"], name="pilot_of_queue"),
+            models.Index(fields=["registered_at", "id"], name="pilot_by_time"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.slot}@{self.host}"

@@ -4,7 +4,7 @@ nor, but to who sees all VOs, whose private pilots ask.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -75,7 +75,12 @@ class AsksAtQueue:
 def asks_at(queue: ComputingQueue, vos: Collection[str] | None = None, using: str = DEFAULT_DB_ALIAS) -> AsksAtQueue:
     """The last asks at a queue, with what they say of jobs of these VOs (None = all); two statements."""
     rows = QueueAsk.objects.using(using).filter(queue_id=queue.id).order_by("-id")[:MOST_ASKS]
-    return AsksAtQueue(queue.name, tuple(_shown(row, vos) for row in rows), tuple(_counts(queue.id, using)))
+    return AsksAtQueue(queue.name, shown_asks(rows, vos), tuple(_counts(queue.id, using)))
+
+
+def shown_asks(rows: Iterable[QueueAsk], vos: Collection[str] | None = None) -> tuple[AskShown, ...]:
+    """Stored asks with what they say of jobs of these VOs (None = all)."""
+    return tuple(_shown(row, vos) for row in rows)
 
 
 def _shown(row: QueueAsk, vos: Collection[str] | None) -> AskShown:

@@ -6,13 +6,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from broker_site.foundation.access.permissions import VoScope
+from brokerage.api.filtering import SEEN_MIN
 from brokerage.models import ComputingQueue
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.states import JOB
+from brokerage.rules.transfers.reasons import REASONS
+from brokerage.rules.transfers.wishes import ACTIVITIES
+from brokerage.states import JOB, TRANSFER
 from monitoring.queries.database import alias, rows
-from monitoring.tables.facets import Facet, facet
+from monitoring.tables.facets import Facet, choices, facet
 from monitoring.tables.selection import Selection
-from workqueues.states import TASK
+from workqueues.models.dataset import STATUSES as DATASET_STATUSES
+from workqueues.models.file import STATUSES as FILE_STATUSES
+from workqueues.states import TASK, TYPES
 
 MOST_TASKS = 1_000
 """Tasks of one state that are counted."""
@@ -80,6 +85,50 @@ def queue_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
         facet(selection, name, label, "queues", Counter(queue[i] for queue in queues).most_common())
         for i, (name, label) in enumerate(columns)
     ]
+
+
+def dataset_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """States and types of datasets; how many have them only a look at all would tell."""
+    return (
+        choices(selection, "status", "State", DATASET_STATUSES),
+        choices(selection, "type", "Type", TYPES),
+    )
+
+
+def file_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """As those of datasets."""
+    return (choices(selection, "status", "State", FILE_STATUSES), choices(selection, "type", "Type", TYPES))
+
+
+def transfer_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Transfers by state, purpose and reason, not counted; the links above have the numbers of those that are on their way."""
+    return (
+        choices(selection, "status", "State", TRANSFER.states),
+        choices(selection, "activity", "Activity", ACTIVITIES),
+        choices(selection, "reason", "Why", REASONS),
+    )
+
+
+_PILOTS = """
+SELECT q.name, q.site_id, s.n FROM brokerage_computingqueue q
+JOIN (
+    SELECT queue_id, count(*) AS n FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s) GROUP BY 1
+) AS s ON s.queue_id = q.id
+"""
+
+
+def pilot_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Pilots that were heard of lately by queue and site; one statement, by an index."""
+    by_queue: Counter[str] = Counter()
+    by_site: Counter[str] = Counter()
+    for queue, site, n in rows(_PILOTS, {"minutes": SEEN_MIN}):
+        by_queue[queue] += n
+        by_site[site] += n
+    lately = "heard of lately"
+    return (
+        facet(selection, "queue", "Queue", lately, by_queue.most_common()),
+        facet(selection, "site", "Site", lately, by_site.most_common()),
+    )
 
 
 def _in_order(order: Sequence[str], numbers: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

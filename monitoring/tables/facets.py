@@ -26,13 +26,19 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One filter with its values. `counts`: what is counted, in words."""
+    """One filter with its values. `counts`: what is counted, in words; empty: nothing, it would take a look at every row."""
 
     name: str
     label: str
     counts: str
     values: Sequence[Value]
     others: int = 0
+
+
+def choices(selection: Selection, name: str, label: str, values: Iterable[str]) -> Facet:
+    """The facet of a filter whose rows are not counted: its choices, all of them."""
+    named = tuple(values)
+    return facet(selection, name, label, "", ((value, 1) for value in named), shown=len(named))
 
 
 def facet(
@@ -44,17 +50,18 @@ def facet(
     *,
     most: int = 0,
     nameless: str = "",
+    shown: int = MOST,
 ) -> Facet:
     """The facet of a filter from (value, number) pairs. `most`: where counting stopped, 0: nowhere; `nameless`: what an empty
-    value is called, which no filter asks for.
+    value is called, which no filter asks for; `shown`: values at most.
     """
     told = [(value, n) for value, n in numbers if n and (value or nameless)]
-    shown = told[:MOST]
+    first = told[:shown]
     now = str(selection.parameters.get(name, ""))
     values = []
-    for value, n in shown:
+    for value, n in first:
         word = quoted(value) if value else ""
         is_set = bool(word) and now == word
         address = selection.address(cursor=None, **{name: None if is_set else word}) if word else ""
         values.append(Value(value, value or nameless, min(n, most) if most else n, bool(most) and n > most, is_set, address))
-    return Facet(name, label, counts, values, len(told) - len(shown))
+    return Facet(name, label, counts, values, len(told) - len(first))

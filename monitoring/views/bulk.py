@@ -84,7 +84,10 @@ def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpRespon
         }
         rows = [{"target_id": row.target_id, "outcome": row.outcome, "said": row.said} for row in shown]
         return JsonResponse({**document, "who": who, **told, "targets": rows})
-    return show(request, "bulk.html", action.of, {"action": action, "who": who, "targets": shown, "most": MOST_SHOWN, **told})
+    # A filter that came by REST has texts, one of a page may have several words for a name.
+    named = [(name, ",".join(words) if isinstance(words, list) else words) for name, words in (action.selection or {}).items()]
+    context = {"action": action, "who": who, "targets": shown, "most": MOST_SHOWN, "selected": named, **told}
+    return show(request, "bulk.html", action.of, context)
 
 
 def _table(request: HttpRequest, of: str) -> QuerySet[Any]:

@@ -1,4 +1,4 @@
-"""The lists: tasks, jobs, datasets, files, queues, shares, verdicts of the throttler, transfers, links, changes, agents."""
+"""The lists: tasks, jobs, datasets, files, queues, pilots, workers, shares, throttling, transfers, links, changes, agents."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from collections.abc import Callable
 from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.gdpconfig.proposals import open_proposals
-from brokerage.api.filtering import ChangeSetFilter, JobFilter, QueueFilter, TransferFilter
+from brokerage.api.filtering import ChangeSetFilter, JobFilter, PilotFilter, QueueFilter, TransferFilter
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
 from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
-from monitoring.queries.facets import job_facets, queue_facets, task_facets
+from monitoring.queries.facets import (
+    dataset_facets,
+    file_facets,
+    job_facets,
+    pilot_facets,
+    queue_facets,
+    task_facets,
+    transfer_facets,
+)  # fmt: skip
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.levels import counted_at
+from monitoring.queries.pilots import PilotRow, WorkerRow, visible_pilots, worker_rows
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows, visible_queues
 from monitoring.queries.shares import ShareRow, share_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
@@ -24,6 +33,7 @@ from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
+from monitoring.views.pilots import PilotList
 from workqueues.api.filtering import DatasetFilter, FileFilter, TaskFilter
 
 TASKS = LongList(
@@ -38,12 +48,12 @@ JOBS = LongList(
 """Newest first."""
 DATASETS = LongList(
     "datasets", DatasetRow, "datasets.html", DatasetFilter, visible_datasets, dataset_rows, "dataset:read",
-    first=("status", "dataset_name", "type", "task", "vo"),
+    first=("status", "dataset_name", "type", "task", "vo"), facets=dataset_facets,
 )  # fmt: skip
 """Newest first."""
 FILES = LongList(
     "files", FileRow, "files.html", FileFilter, visible_files, file_rows, "dataset:read",
-    first=("status", "lfn", "dataset", "type", "task"),
+    first=("status", "lfn", "dataset", "type", "task"), facets=file_facets,
 )  # fmt: skip
 """Newest first."""
 QUEUES = ShortList(
@@ -52,13 +62,21 @@ QUEUES = ShortList(
     around=lambda: {"feeds": feed_lines(), "counted_at": counted_at()},
 )  # fmt: skip
 """By name; and how old the grid is, and the numbers of jobs."""
+PILOTS = PilotList(
+    "pilots", PilotRow, "pilots.html", PilotFilter, visible_pilots, list, "grid:read",
+    first=("state", "queue", "site", "host", "registered_at"), facets=pilot_facets,
+)  # fmt: skip
+"""By registration, the newest first."""
+WORKERS = ShortList("workers", WorkerRow, "workers.html", worker_rows, "grid:read")
+"""By queue: what its pilots do, and what their asks get."""
 SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
 """By VO and unit; of the VOs that the visitor may look into."""
 TRANSFERS = LongList(
     "transfers", TransferRow, "transfers.html", TransferFilter, visible_transfers, transfer_rows, "transfer:read",
-    first=("status", "lfn", "source_site", "destination_site", "destination", "reason", "task"), around=links_above,
+    first=("status", "lfn", "source_site", "destination_site", "destination", "reason", "task"),
+    facets=transfer_facets, around=links_above,
 )  # fmt: skip
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
@@ -82,4 +100,4 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, SHARES, THROTTLE, TRANSFERS, LINKS, CHANGES, AGENTS)
+LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, PILOTS, WORKERS, SHARES, THROTTLE, TRANSFERS, LINKS, CHANGES, AGENTS)

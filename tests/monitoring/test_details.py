@@ -199,7 +199,6 @@ class Details(TestCase):
         for name in self.scene.queues:
             self.assertIn(f">{name}</a>", page)
         self.assertIn("its status is offline, not online", page)
-        self.assertIn("Scouts are not built yet", page)
         self.assertIn("a job needs 57600 MB", self.page(f"/tasks/{self.scene.pending.id}/"))
 
     def test_one_queue_is_told_criterion_by_criterion(self) -> None:

@@ -1,4 +1,6 @@
-"""Every page, light and dark, is without faults that keep people from using it, and asks nothing of other hosts."""
+"""Every page, light and dark, is without faults that keep people from using it, asks nothing of other hosts, and keeps to its
+content security policy.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.proposals import propose
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.bulk import Wish, start
-from brokerage.models import BulkAction, BulkTarget, Job, Transfer
+from brokerage.models import BulkAction, BulkTarget, Job, Pilot, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
-from tests.pages.test_browser import sign_in
+from tests.pages.test_browser import NOTE_VIOLATIONS, sign_in
 from workqueues.models import Dataset, File, GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
@@ -48,6 +50,7 @@ def addresses(scene: Scene) -> Iterator[str]:
         "proposal_id": Proposal.objects.latest("id").id,
         "action_id": BulkAction.objects.latest("id").id,
         "operation_id": "tasks_create",
+        "pilot_id": Pilot.objects.latest("registered_at").id,
         "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
@@ -77,6 +80,7 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
     BulkTarget.objects.filter(action=begun, target_id=scene.done.id).update(outcome="skipped", said="it is done")
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light", viewport={"width": 1280, "height": 900})
     page = context.new_page()
+    page.add_init_script(NOTE_VIOLATIONS)
     elsewhere: list[str] = []
     page.on("request", lambda request: None if request.url.startswith(live_server.url) else elsewhere.append(request.url))
     ada = visitor()
@@ -96,9 +100,11 @@ def test_no_page_has_a_grave_fault(scheme: str, live_server: LiveServer, browser
 
 
 def _faults(page: Page, address: str, rules: dict[str, Any] | None) -> list[str]:
+    """What keeps people from using the page, and what its security policy kept it from."""
     page.goto(address)
+    blocked = [f"blocked by the policy: {what}" for what in page.evaluate("window.violations")]
     found = Axe().run(page, options=rules).response["violations"]
-    return [
+    return blocked + [
         f"{one['id']}: {node['html'][:120]} {node['failureSummary'][:200]}"
         for one in found
         if one["impact"] in GRAVE

@@ -1,0 +1,15 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('brokerage', '0037_saved_view'),
+    ]
+
+    operations = [
+        migrations.AddIndex(
+            model_name='pilot',
+            index=models.Index(fields=['registered_at', 'id'], name='pilot_by_time'),
+        ),
+    ]
