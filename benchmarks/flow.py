@@ -137,7 +137,7 @@ class Campaign:
 
     def __init__(self, server: Bench, system: System, files: int, tasks: int) -> None:
         from broker_site.foundation.access.credentials import ensure_user, issue_user_token
-        from broker_site.foundation.access.principal import ROLES
+        from broker_site.foundation.access.roles import ROLES
 
         user = ensure_user(USER, roles=[(VO, role) for role in ROLES])
         self.token = issue_user_token(user, vo=VO, note="benchmark").text

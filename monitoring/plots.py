@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 WIDTH, WIDE, HEIGHT = 720, 1_200, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
@@ -117,13 +118,13 @@ class Plot:
         """What the picture shows, for whoever does not see it."""
         if self.stacked:
             told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves)
-            return f"{self.of.capitalize()} now: {told}; most together {max(self.tops[-1], default=0):,}."
+            return f"{capfirst(self.of)} now: {told}; most together {max(self.tops[-1], default=0):,}."
         if self.levels:
             told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves if curve.points)
-            return f"{self.of.capitalize()} at the end: {told}."
+            return f"{capfirst(self.of)} at the end: {told}."
         told = ", ".join(f"{curve.name} {sum(curve.points):,}" for curve in self.curves)
         most = max((n for edge in self.tops for n in edge), default=0)
-        return f"{self.of.capitalize()} in all: {told}. Most in one step: {most:,}."
+        return f"{capfirst(self.of)} in all: {told}. Most in one step: {most:,}."
 
 
 def draw(plot: Plot, name: str) -> SafeString:

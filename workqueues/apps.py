@@ -16,7 +16,7 @@ class WorkqueuesConfig(AppConfig):
         from django.core.checks import Tags, register
 
         from broker_site.foundation.access.permissions import PERMISSIONS, Permission
-        from broker_site.foundation.gdpconfig.changesets import declare_kind
+        from broker_site.foundation.gdpconfig.line_kinds import declare_kind
         from workqueues.ledger.share_lines import ShareLines
         from workqueues.ledger.work_queue_lines import WorkQueueLines
         from workqueues.queries.place_faults import check_places

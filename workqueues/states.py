@@ -332,6 +332,21 @@ corrupt  | done          | corrupted
     final="cancelled discarded failed fatal merged corrupted",
 )
 
+ELEMENT_STATES = Names("Available Negotiating Acquired Running Done Failed CancelRequested Canceled")
+"""The states of an element in the order of its course, as the documents write them: of two the later one holds."""
+
+ELEMENT_ENDED = Names("Done Failed Canceled")
+"""The work of an element is over."""
+
+SITE_OPEN = Names("Normal")
+"""Sites that take new work; the words are those of the documents on work queues."""
+
+SITE_DRAINED = Names("Draining")
+"""Sites that end what they have."""
+
+SITE_CLOSED = Names("Down Aborted")
+"""Sites that run nothing."""
+
 DatasetType = Literal["input", "pseudo_input", "random_seed", "output", "log", "trn_output", "trn_log", "tmpl_output", "tmpl_log"]
 OutputType = Literal["output", "log"]
 PremergedType = Literal["trn_output", "trn_log"]

@@ -81,7 +81,7 @@ class ResultShown(serializers.ModelSerializer[JobResult]):
         model = JobResult
         fields = (
             "reported_status", "pilot_id", "host", "start_time", "end_time", "exit_code", "error_code", "error_message",
-            "metrics", "metadata", "notes", "retry_actions",
+            "metrics", "samples", "metadata", "notes", "retry_actions",
         )  # fmt: skip
         read_only_fields = fields
 

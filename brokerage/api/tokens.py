@@ -27,9 +27,10 @@ from broker_site.foundation.access.credentials import IssuedCredential, issue_us
 from broker_site.foundation.access.guards import page_requires
 from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.password_again import password_again
-from broker_site.foundation.access.principal import ROLES, Principal
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem

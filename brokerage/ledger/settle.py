@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
@@ -69,15 +69,15 @@ _BEGUN = Prepared(
 _RESULT = Prepared(
     "write_result",
     "bigint[], text[], text[], text[], timestamptz[], timestamptz[], int[], text[], text[], bigint[], text[], text[], text[], "
-    "text[]",
+    "text[], text[]",
     """
     INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,
-        error_message, fingerprint, metrics, log_end, notes, metadata)
+        error_message, fingerprint, metrics, log_end, notes, metadata, samples)
     SELECT id, reported, holder::uuid, host, begun, ended, exit_code, code, message, fingerprint, metrics::jsonb, log_end, notes,
-        metadata::jsonb
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+        metadata::jsonb, samples::jsonb
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
         AS word(id, reported, holder, host, begun, ended, exit_code, code, message, fingerprint, metrics, log_end, notes,
-            metadata)
+            metadata, samples)
     """,
 )
 
@@ -382,4 +382,5 @@ def _result(end: _End) -> tuple[Any, ...]:
         "" if settlement.ending == "finished" or settlement.made else report.log_end,
         "\n".join([*times.notes, *end.word.notes])[:NOTES],
         json.dumps(report.metadata) if job.tells and report.metadata is not None else None,
+        json.dumps(asdict(report.samples)) if report.samples else None,
     )

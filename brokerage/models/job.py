@@ -255,6 +255,9 @@ class JobResult(models.Model):
     metadata = models.JSONField(
         null=True, blank=True, help_text="what its payload told, of a preprocessing job: names with values; null: nothing"
     )
+    samples = models.JSONField(
+        null=True, blank=True, help_text="what the payload used over time: step_s, memory_mb, cpu_s; null: not told"
+    )
     retry_actions = models.JSONField(
         null=True, blank=True, help_text="what followed from retry rules: rule, action, and what was done; null: nothing"
     )

@@ -20,12 +20,13 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 from brokerage.pilot import confinement, processes
 from brokerage.pilot.clocks import Wake, now
+from brokerage.pilot.samples import Samples
 
 MB = 10**6
 WATCH_S = 0.5
@@ -64,7 +65,7 @@ class PayloadOutcome:
 
     exit_code: of the program; 128 + n when signal n ended it; `message` has the system's words when it could not be started.
     Of all its processes: CPU seconds; the most memory that was seen, with what they share counted for each (RSS) and once (PSS);
-    bytes read from and written to disks; the most that its working folder held.
+    bytes read from and written to disks; the most that its working folder held; memory and processor time over time (`samples`).
     """
 
     reason: str
@@ -78,6 +79,7 @@ class PayloadOutcome:
     read_bytes: int = 0
     written_bytes: int = 0
     work_mb: float = 0.0
+    samples: dict[str, Any] = field(default_factory=dict)
 
 
 def fork_guardian() -> tuple[int, int, int]:
@@ -174,6 +176,7 @@ class Watch:
         self.peak_bytes = self.shared_once = self.looked_at = self.work_bytes = 0
         self.read_bytes = self.written_bytes = 0
         self.cpu_s = 0.0
+        self.samples = Samples()
         self.payload = 0
         self.status: int | None = None
         self.started = now()
@@ -234,12 +237,15 @@ class Watch:
             self.work_bytes = max(self.work_bytes, folder_bytes(self.program.folder))
         memory, work = (self.peak_bytes / MB, wall, self.shared_once / MB), self.work_bytes / MB
         disk = (self.read_bytes, self.written_bytes)
-        return PayloadOutcome(self.reason or "exit", code, number, self.message, self.cpu_s, *memory, *disk, work)
+        return PayloadOutcome(
+            self.reason or "exit", code, number, self.message, self.cpu_s, *memory, *disk, work, self.samples.as_report()
+        )
 
     def _watch_memory(self) -> None:
         """Resident memory of all descendants; only when that is too much the slower fair share, which decides."""
         pids = processes.descendants(os.getpid())
-        resident = processes.usage(pids)[1]
+        cpu_s, resident = processes.usage(pids)
+        self.samples.note(now() - self.started, resident, self.cpu_s + cpu_s)
         limit = self.program.memory_mb * MB
         if (limit and resident > limit) or resident > GROWN * self.looked_at:
             self.looked_at = max(self.looked_at, resident)

@@ -85,6 +85,7 @@ def report(
             "work_mb": round(outcome.work_mb, 3),
             "wall_s": round(outcome.wall_s, 3),
         },
+        "samples": outcome.samples or None,
     }
     return f"/api/v1/jobs/{job_id}/report/", body if metadata is None else {**body, "metadata": metadata}
 

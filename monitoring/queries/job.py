@@ -72,7 +72,7 @@ class Used:
     unit: str
 
 
-WIDE = ("spec__job_parameters", "spec__job_values", "result__log_end", "result__metadata", "result__notes")
+WIDE = ("spec__job_parameters", "spec__job_values", "result__log_end", "result__metadata", "result__notes", "result__samples")
 """Columns of jobs that a list of tries does without."""
 SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "lost_at")
 """Columns of a file that are shown as they are stored."""

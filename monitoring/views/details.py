@@ -20,6 +20,7 @@ from monitoring.queries.changes import job_moves, task_moves
 from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of, used_of
+from monitoring.queries.job_samples import samples_of
 from monitoring.queries.jobs import job_rows, visible_jobs
 from monitoring.queries.queues import all_queue_rows, find_queue, idle_rows, queue_details, site_limits
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS, states_plot
@@ -160,6 +161,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "pilot": pilot_of(row),
         "tries": tries,
         "used": used_of(row),
+        "samples": samples_of(row),
         "came_from": [each for each in tries if each.anew and each.id in before],
         "anew_as": [each.id for each in tries if row.sub_status == TO_REASSIGN and job_id in each.retry_of],
         "merges": merges,

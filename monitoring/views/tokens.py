@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.models import Credential, Role
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.kernel import clock
 from monitoring.views.page import page, show

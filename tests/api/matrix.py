@@ -21,7 +21,7 @@ from broker_site.foundation.access.authentication import principal_of_token
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token, revoke
 from broker_site.foundation.access.models import User
 from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.routes import ANY, Route
 from broker_site.foundation.access.tokens import mint_job_token
 

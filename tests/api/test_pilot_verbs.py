@@ -472,11 +472,12 @@ def test_what_of_a_report_cannot_be_is_left_out_and_noted_and_the_job_ends(wire:
         "start_time": "0001-01-01T00:00:00+14:00",
         "end_time": "9999-12-31T23:59:59-12:00",
         "metrics": {"cpu_s": 3.5, "text": "x" * 100_000},
+        "samples": {"step_s": 1, "memory_mb": [7, -1], "cpu_s": [0, 1]},
     }
     body["outputs"][0]["n_events"] = 2**31 - 1
     assert wire.post(f"jobs/{job['id']}/report/", job["token"], body).json() == {"status": "finished"}
     result = ada.get(f"jobs/{job['id']}/").json()["result"]
-    assert (result["exit_code"], result["metrics"]) == (None, {"cpu_s": 3.5})
+    assert (result["exit_code"], result["metrics"], result["samples"]) == (None, {"cpu_s": 3.5}, None)
     assert Job.objects.get(id=job["id"]).spec.created_at.year == int(result["start_time"][:4])
     for name in ("start_time", "end_time", "exit_code", "outputs[0].n_events", "metrics.text"):
         assert name in result["notes"], name

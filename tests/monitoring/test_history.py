@@ -20,6 +20,7 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation.access.credentials import ensure_user
 from brokerage.ledger.tally import count_changes
 from brokerage.models import Job, JobChange, TallyGroup, TallyLevel
+from brokerage.rules.dispatch.settlement import Samples
 from brokerage.states import JOB
 from tests.api.test_series import lived
 from tests.builders import grid, parameters, submitted
@@ -158,7 +159,13 @@ def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client) -> Non
     run_agents(2)
     for n in range(24):
         leased = next(lease for queue in queues if (lease := try_take(queue)) is not None)
-        told = replace(good(leased.job_id), start_time=NOW, end_time=NOW, metrics={"max_rss_mb": 700 + n})
+        told = replace(
+            good(leased.job_id),
+            start_time=NOW,
+            end_time=NOW,
+            metrics={"max_rss_mb": 700 + n},
+            samples=Samples(1, [9, 700 + n], [0, 1]),
+        )
         end(leased, BAD if n % 8 == 7 else told)
     run_agents(1)
     task.refresh_from_db()
@@ -181,5 +188,9 @@ def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client) -> Non
     for part in ("Done, as an estimate", "Jobs that ended so far", "Run time", "brokerage", "time in each state"):
         assert part in shown
     assert len(lines(client, f"/tasks/{task.id}/plots.csv")) == len(found["rows"])
+    measured = Job.objects.filter(task_id=task.id, status="finished").latest("id").id
+    shown = text(client.get(f"/jobs/{measured}/"))
+    assert "MB at the end: used 7" in shown
+    assert "Cores at the end: busy 1.0, of the job 1." in shown
     client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
     assert client.get(f"/tasks/{task.id}/plots.json").status_code == 404

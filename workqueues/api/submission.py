@@ -16,8 +16,9 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import roles_of
 from broker_site.foundation.access.permissions import may, visible_vos
-from broker_site.foundation.access.principal import PRODUCTION, Principal
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.roles import PRODUCTION
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.api.resubmission import namesake, run_again

@@ -8,8 +8,9 @@ from typing import Any
 from django.db.models import Max
 
 from broker_site.foundation.access.permissions import may, visible_vos
-from broker_site.foundation.access.principal import PRODUCTION, Principal
+from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.access.roles import PRODUCTION
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.ledger.resource_types import resource_type_of

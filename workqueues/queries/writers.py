@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_site.foundation.access.authentication import roles_of
-from broker_site.foundation.access.principal import PRODUCTION
+from broker_site.foundation.access.roles import PRODUCTION
 from workqueues.models import Task
 from workqueues.rules.refine import Writer
 

@@ -14,7 +14,7 @@ from django.template.response import TemplateResponse
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.credentials import enrolment_faults, issue_enrolment, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, AuditSeal, Credential, Role, User
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin, ReadOnlyAdmin
 
 _DAY_S = 86_400

@@ -18,8 +18,9 @@ from django.db.models.functions import Now
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.models import Credential, Role, User
-from broker_site.foundation.access.principal import ROLES, SYSTEM, Principal
+from broker_site.foundation.access.principal import SYSTEM, Principal
 from broker_site.foundation.access.problems import not_authenticated
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.tokens import digest, new_secret, shown
 from broker_site.foundation.kernel import clock
 

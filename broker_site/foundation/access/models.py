@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 
 _plain_name = RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z", "Letters, digits, dot, hyphen and underscore only.")
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from django.db.models import Q
 
-from broker_site.foundation.access.principal import PRODUCTION, ROLES, Kind, Principal
+from broker_site.foundation.access.principal import Kind, Principal
+from broker_site.foundation.access.roles import PRODUCTION, ROLES
 from broker_site.foundation.kernel.registry import Registry
 
 OPEN = "open"

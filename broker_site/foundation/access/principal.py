@@ -13,10 +13,6 @@ if TYPE_CHECKING:
 Kind = Literal["anonymous", "user", "enrolment", "pilot", "job"]
 """What a principal is, and so which permissions it can have at all."""
 
-PRODUCTION = "production"
-ROLES = ("submitter", PRODUCTION, "operator", "share-editor", "auditor")
-"""The roles that a user can hold in a VO. What each may do stands in `permissions`."""
-
 
 @dataclass(frozen=True, slots=True)
 class JobClaim:

@@ -1,24 +1,20 @@
 """What somebody wants to change, as a draft: lines of before and after, with author, reason and source. Pure: no Django.
 
 A line says its kind; the writer (`store`) asks the kind's `LineKind` what the line means. Kinds: `config`, an override of a key
-(`override_lines`). Apps whose tables are steered in the same way declare kinds of their own with `declare_kind` (`row_lines`):
+(`override_lines`). Apps whose tables are steered in the same way declare kinds of their own (`line_kinds`, `row_lines`):
 the text of such a line is a JSON object with all columns of the row.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from broker_site.foundation.gdpconfig.keys import APP
-from broker_site.foundation.kernel.registry import Registry
 from broker_site.foundation.kernel.verdict import Problem
-
-if TYPE_CHECKING:
-    from broker_site.foundation.gdpconfig.models import Change
 
 Source = Literal["page", "rest", "admin", "import", "command", "expiry"]
 SOURCES: tuple[str, ...] = get_args(Source)
@@ -143,30 +139,6 @@ class Step:
     def differs(self) -> bool:
         """Whether it changes anything."""
         return (self.before, self.until_before) != (self.after, self.until)
-
-
-class LineKind(Protocol):
-    """What the lines of one kind mean; called by `store` alone, in the transaction that applies them and under its lock."""
-
-    def check(self, line: Line) -> str:
-        """The text to store for a line that is no removal; BadConfig with every problem of place and value."""
-
-    def standing(self, places: Sequence[Place]) -> Mapping[Place, Standing]:
-        """What stands at these places, in a number of queries that does not grow with them; nothing where nothing stands."""
-
-    def together(self, steps: Sequence[Step]) -> Sequence[Problem]:
-        """What is wrong with all that would stand after these steps of the kind, by line: `lines[2].parent`."""
-
-    def write(self, changes: Sequence[Change]) -> None:
-        """Let what the lines say hold from the commit on, in a number of queries that does not grow with them."""
-
-
-LINE_KINDS: Registry[LineKind] = Registry("kind of line")
-
-
-def declare_kind(name: str, kind: LineKind) -> None:
-    """Add a kind of line; ValueError if there is one of that name."""
-    LINE_KINDS.add(name, kind)
 
 
 def columns_of(text: str | None) -> dict[str, Any]:

@@ -21,9 +21,10 @@ from typing import Any
 
 from broker_site.foundation.access.jsonbody import decode
 from broker_site.foundation.access.problems import Refused
-from broker_site.foundation.gdpconfig.changesets import CONFIG, LINE_KINDS, Line, Place, columns_of, named_line
+from broker_site.foundation.gdpconfig.changesets import CONFIG, Line, Place, columns_of, named_line
 from broker_site.foundation.gdpconfig.draft_form import read_time
 from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.line_kinds import LINE_KINDS
 from broker_site.foundation.gdpconfig.models import Override, Steered
 from broker_site.foundation.gdpconfig.row_lines import RowLines
 from broker_site.foundation.kernel.verdict import Problem

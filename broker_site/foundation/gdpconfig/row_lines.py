@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from broker_site.foundation.gdpconfig.changesets import LINE_KINDS, Line, Place, Standing, Step
+from broker_site.foundation.gdpconfig.changesets import Line, Place, Standing, Step
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
+from broker_site.foundation.gdpconfig.line_kinds import LINE_KINDS
 from broker_site.foundation.gdpconfig.models import Change, Steered
 from broker_site.foundation.gdpconfig.row_columns import Column, canonical
 from broker_site.foundation.kernel.verdict import Problem

@@ -18,7 +18,6 @@ from django.db import transaction
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.changesets import (
     CONFIG,
-    LINE_KINDS,
     MOST_LINES,
     Draft,
     Line,
@@ -26,11 +25,11 @@ from broker_site.foundation.gdpconfig.changesets import (
     Source,
     Standing,
     Step,
-    declare_kind,
     in_words,
     signature_problems,
 )
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
+from broker_site.foundation.gdpconfig.line_kinds import LINE_KINDS, declare_kind
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override, Revision, Steered
 from broker_site.foundation.gdpconfig.override_lines import OverrideLines
 from broker_site.foundation.gdpconfig.row_lines import ending_rows

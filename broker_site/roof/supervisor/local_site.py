@@ -20,7 +20,7 @@ from django.core.management import call_command
 
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
 from broker_site.foundation.access.models import Credential, User
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.tokens import digest
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
 from broker_site.roof.embedded.place import CLOSED, read_private, write_private

@@ -27,6 +27,8 @@ MOST_EVENTS = 10**9
 """Events of one file."""
 LONGEST_METRIC, MOST_METRICS, METRICS_BYTES = 500, 100, 16_000
 """Characters of one text among the metrics, how many there are, and the bytes of all of them as JSON."""
+MOST_SAMPLES, LONGEST_STEP_S = 200, 7 * 86_400
+"""Steps of what a payload used over time, and the longest step."""
 MOST_METADATA, METADATA_BYTES = 1000, 65_536
 """How many values a job may tell, and their bytes as JSON."""
 ADLER32 = re.compile(r"(?:ad:)?([0-9a-fA-F]{8})")
@@ -139,11 +141,26 @@ class ReportedOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class Samples:
+    """What a payload used in steps of so many seconds from its start: the most memory in each, MB, and all processor time up to
+    its end, s.
+    """
+
+    step_s: Annotated[Whole, Field(ge=1, le=LONGEST_STEP_S)]
+    memory_mb: Annotated[list[Annotated[Whole, Field(ge=0, le=LARGEST)]], Field(max_length=MOST_SAMPLES)]
+    cpu_s: Annotated[list[Annotated[Whole, Field(ge=0, le=LARGEST)]], Field(max_length=MOST_SAMPLES)]
+
+    def __post_init__(self) -> None:
+        if len(self.cpu_s) != len(self.memory_mb):
+            raise fault("length", f"{len(self.memory_mb)} steps of memory and {len(self.cpu_s)} of processor time")
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A pilot's final report. Code and message come as an object `error`; the first line of the message is the one that tells.
 
     `log_end`: the end of the log of a job that failed, where it could not be stored; `metadata`: what the payload tells, where
-    the job is to tell something.
+    the job is to tell something; `samples`: what the payload used over time.
     """
 
     status: Literal["finished", "failed"]
@@ -160,6 +177,7 @@ class Report:
     metrics: Metrics = field(default_factory=dict)
     log_end: Annotated[str, BeforeValidator(_log_end)] = ""
     metadata: Annotated[dict[str, Any], BeforeValidator(_metadata)] | None = None
+    samples: Samples | None = None
 
     @property
     def most_memory_mb(self) -> float:

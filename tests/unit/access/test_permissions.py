@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_site.foundation.access.permissions import PERMISSIONS, may, visible_vos
-from broker_site.foundation.access.principal import ANONYMOUS, ROLES, SYSTEM, JobClaim, Principal
+from broker_site.foundation.access.principal import ANONYMOUS, SYSTEM, JobClaim, Principal
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.kernel.registry import UnknownName
 
 SUPERUSER = Principal("user", "root", superuser=True, roles={"atlas": frozenset(ROLES)})

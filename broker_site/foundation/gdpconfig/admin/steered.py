@@ -16,9 +16,10 @@ from django.urls import URLPattern, path, reverse
 
 from broker_site.foundation.adminpages import AuditedAdmin, values
 from broker_site.foundation.gdpconfig.admin.changes import confirm
-from broker_site.foundation.gdpconfig.changesets import LINE_KINDS, MAX_WHY, Draft, Line, Place
+from broker_site.foundation.gdpconfig.changesets import MAX_WHY, Draft, Line, Place
 from broker_site.foundation.gdpconfig.forms import ReasonForm
 from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.line_kinds import LINE_KINDS
 from broker_site.foundation.gdpconfig.store import apply, hold
 from broker_site.foundation.kernel.verdict import Problem
 

@@ -3,6 +3,7 @@
 from broker_site.roof.conformance.families import (
     analysis,
     concurrency,
+    elements,
     jobs,
     matching,
     nucleus,
@@ -10,6 +11,19 @@ from broker_site.roof.conformance.families import (
     scouts,
     shares,
     site_limits,
+    submission,
 )
 
-__all__ = ["analysis", "concurrency", "jobs", "matching", "nucleus", "production", "scouts", "shares", "site_limits"]
+__all__ = [
+    "analysis",
+    "concurrency",
+    "elements",
+    "jobs",
+    "matching",
+    "nucleus",
+    "production",
+    "scouts",
+    "shares",
+    "site_limits",
+    "submission",
+]

@@ -19,7 +19,7 @@ from broker_site.foundation.access.credentials import (
     revoke,
 )
 from broker_site.foundation.access.models import Credential, User
-from broker_site.foundation.access.principal import ROLES
+from broker_site.foundation.access.roles import ROLES
 
 _DAY_S = 86_400
 

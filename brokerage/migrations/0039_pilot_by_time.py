@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0037_saved_view'),
+        ('brokerage', '0038_job_samples'),
     ]
 
     operations = [
