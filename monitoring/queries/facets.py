@@ -9,15 +9,13 @@ from broker_site.foundation.access.permissions import VoScope
 from brokerage.api.filtering import SEEN_MIN
 from brokerage.models import ComputingQueue
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.transfers.reasons import REASONS
-from brokerage.rules.transfers.wishes import ACTIVITIES
 from brokerage.states import JOB, TRANSFER
 from monitoring.queries.database import alias, rows
 from monitoring.tables.facets import Facet, choices, facet
 from monitoring.tables.selection import Selection
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
 from workqueues.models.file import STATUSES as FILE_STATUSES
-from workqueues.states import TASK, TYPES
+from workqueues.states import TASK
 
 MOST_TASKS = 1_000
 """Tasks of one state that are counted."""
@@ -88,25 +86,18 @@ def queue_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
 
 
 def dataset_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """States and types of datasets; how many have them only a look at all would tell."""
-    return (
-        choices(selection, "status", "State", DATASET_STATUSES),
-        choices(selection, "type", "Type", TYPES),
-    )
+    """States of datasets; how many are in each only a look at all would tell."""
+    return (choices(selection, "status", "State", DATASET_STATUSES),)
 
 
 def file_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """As those of datasets."""
-    return (choices(selection, "status", "State", FILE_STATUSES), choices(selection, "type", "Type", TYPES))
+    """States of files, not counted."""
+    return (choices(selection, "status", "State", FILE_STATUSES),)
 
 
 def transfer_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """Transfers by state, purpose and reason, not counted; the links above have the numbers of those that are on their way."""
-    return (
-        choices(selection, "status", "State", TRANSFER.states),
-        choices(selection, "activity", "Activity", ACTIVITIES),
-        choices(selection, "reason", "Why", REASONS),
-    )
+    """States of transfers, not counted; the links have the numbers of those that are on their way."""
+    return (choices(selection, "status", "State", TRANSFER.states),)
 
 
 _PILOTS = """
