@@ -95,7 +95,7 @@ class JobRequest(Offer):
 
     request: Annotated[UUID, BeforeValidator(_request)]
     cpu_time_s: Amount | None = None
-    wait_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
+    wait_s: Annotated[float, Strict(), Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
     last: Yes = False
     explain: Yes = False
