@@ -153,7 +153,7 @@ def document(known: dict[str, Any], request: pytest.FixtureRequest) -> Iterator[
     )
     with override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}):  # no limit of asks
         yield schemathesis.openapi.from_wsgi("/api/v1/schema/?format=json", application, config=config, headers=user)
-    if (terminal := request.config.pluginmanager.get_plugin("terminalreporter")) is not None:
+    if (terminal := request.config.pluginmanager.get_plugin("terminalreporter")) is not None:  # seen with -s
         told = f"{answered.total()} of {generated.total()} requests were sent to {len(answered)} operations"
         terminal.write_line(f"schemathesis: {told}")
 
