@@ -23,7 +23,7 @@ from workqueues.rules.task.estimate import Estimate, Pace, estimate, why_none
 
 MOST_JOBS = 200_000
 """Jobs of a task that are counted; beyond, numbers are lower bounds."""
-MOST_ENDED, MOST_SUMMED = 2_000, 4_000
+MOST_ENDED, MOST_SUMMED = 2_000, 2_000
 """The newest ended jobs whose run time and memory are shown; finished ones whose files and events are added up."""
 MOST_QUEUES, MOST_DECISIONS, MOST_NOTES, MOST_FILE_CHANGES = 50, 30, 30, 5_000
 STEPS_S = (10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 7 * 86_400)
