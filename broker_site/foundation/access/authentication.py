@@ -24,6 +24,7 @@ from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.strangers import STRANGERS, client_address
+from broker_site.foundation.access.token_limit import refuse_too_many
 from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, RevokedToken, digest, looks_stored, read_job_token
 from broker_site.foundation.kernel import clock
 
@@ -69,7 +70,8 @@ def authenticate(request: HttpRequest) -> Principal:
     """Who sent this request; ANONYMOUS when it shows nothing. Also left in `request.principal`.
 
     Raises Refused(401) when it shows a bearer token that is not good: a bad token never falls back to the session; 429 for one
-    that this process has not yet found good, from an address that has shown too many bad ones.
+    that this process has not yet found good, from an address that has shown too many bad ones, and for a token of a user that
+    asks too often.
     """
     known = getattr(request, "principal", None)
     if known is not None:
@@ -79,6 +81,7 @@ def authenticate(request: HttpRequest) -> Principal:
         raise refused
     try:
         principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
+        refuse_too_many(principal)
     except Refused as refusal:
         request.refused_credential = refusal  # type: ignore[attr-defined]
         raise
