@@ -406,7 +406,7 @@ class Indexed(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        cls.rows, cls.partial = fill(), partial_indexes()
+        cls.rows, cls.partial = fill(checked=True), partial_indexes()
 
     def hold(self, what: str, found: list[Plan], wanted: tuple[str, ...]) -> None:
         """The plans read and sort few rows whatever the tables hold, and use the indexes whose names begin so."""
