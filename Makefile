@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	"$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$p"; exit; }; done; echo python3)
 PY := .venv/bin/python
 ENV := .venv/.stamp
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 2 --dist worksteal
 # SITES_APART=1: `up` and `demo` with a storage server for each site and nothing shared but HTTP.
 # DEMO=1: `up` as an instance of its own, with tasks that show what there is to see.
 TOUR := $(if $(filter-out 0,$(DEMO)),--demo)

@@ -135,7 +135,8 @@ def _over_http(server: Bench, options: Namespace, sizes: Line) -> Iterator[Line]
         crew.tell("jobs_an_ask", options.jobs)
 
     sizes = {**sizes, "jobs": options.jobs}
-    yield from http.measured("dispatch", server, stock.place.queue_id, sizes, "match", n, options.rounds, ready)
+    with http.asked(server, stock.place.queue_id) as asked:
+        yield from asked.measured("dispatch", sizes, "match", n, options.rounds, ready)
 
 
 def _operations(waiting: int, clients: int) -> int:

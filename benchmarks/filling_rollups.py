@@ -1,5 +1,5 @@
 """The moves of the jobs of `filling_pages` and what is counted of them over time, as the agent tally would have counted it: by
-the minute for two days, by five minutes for a fortnight, by the hour for the year.
+the minute for two days, by five minutes for a fortnight, by the hour and by the day for the year.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from benchmarks.server import Bench
-from brokerage.rules.facts.rollups import MADE, STARTED
+from brokerage.rules.facts.rollups import DAY_S, HOUR_S, MADE, STARTED
 from brokerage.states import JOB
 
 Together = Callable[[Bench, Sequence[str]], None]
@@ -58,21 +58,28 @@ SELECT {step}, of_{family}, what, at, sum(n) FROM (
 WHERE at >= timestamptz '{now}' - interval '{keep}' GROUP BY 2, 3, 4 HAVING sum(n) <> 0 ORDER BY 4, 2, 3
 """
 # In the order of time, as the agent writes them: what a page reads of a day lies together.
-OF_VOS = """
+OF_SUMS = """
 INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
-SELECT b.step_s, v.id, b.what, b.at, sum(b.n) FROM brokerage_tallybucket b JOIN brokerage_tallygroup p ON p.id = b.group_id
-    JOIN brokerage_tallygroup v ON v.vo = p.vo
-WHERE p.family = 'place' AND v.family = 'vo' GROUP BY 1, 2, 3, 4 HAVING sum(b.n) <> 0 ORDER BY 4, 2, 3
+SELECT b.step_s, s.id, b.what, b.at, sum(b.n) FROM brokerage_tallybucket b JOIN brokerage_tallygroup p ON p.id = b.group_id
+    JOIN brokerage_tallygroup s USING ({columns})
+WHERE p.family = '{of}' AND s.family = '{family}' AND b.step_s <> {day} GROUP BY 1, 2, 3, 4 HAVING sum(b.n) <> 0 ORDER BY 4, 2, 3
 """
-"""What is counted of a VO alone is the sum of its places."""
+OF_DAYS = """
+INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
+SELECT {day}, group_id, what, date_bin('1 day', at, '2000-01-01 00:00+00'), sum(n) FROM brokerage_tallybucket
+WHERE step_s = {hour} GROUP BY 2, 3, 4 HAVING sum(n) <> 0 ORDER BY 4, 2, 3
+"""
 OF_GROUPS = """
 CREATE UNLOGGED TABLE plan.counted AS
-SELECT j.status, j.final, j.born, j.began, j.ended, v.id AS of_vo, u.id AS of_user, p.id AS of_place, e.id AS of_error
+SELECT j.status, j.final, j.born, j.began, j.ended, v.id AS of_vo, q.id AS of_queue, s.id AS of_share, u.id AS of_user,
+    p.id AS of_place, e.id AS of_error_at
 FROM (SELECT j.*, {queue}, x.fingerprint FROM plan.job j LEFT JOIN plan.error x ON x.nr = j.error) AS j
     JOIN brokerage_tallygroup v ON v.family = 'vo' AND v.vo = j.vo
+    JOIN brokerage_tallygroup q ON q.family = 'queue' AND (q.vo, q.queue) = (j.vo, j.queue)
+    JOIN brokerage_tallygroup s ON s.family = 'share' AND (s.vo, s.share, s.kind) = (j.vo, j.share, j.kind)
     JOIN brokerage_tallygroup u ON u.family = 'user' AND (u.vo, u.share, u.user_name) = (j.vo, j.share, j.user_name)
     JOIN brokerage_tallygroup p ON p.family = 'place' AND (p.vo, p.queue, p.share, p.kind) = (j.vo, j.queue, j.share, j.kind)
-    LEFT JOIN brokerage_tallygroup e ON e.family = 'error' AND (e.vo, e.queue, e.fingerprint) = (j.vo, j.queue, j.fingerprint);
+    LEFT JOIN brokerage_tallygroup e ON e.family = 'error_at' AND (e.vo, e.queue, e.fingerprint) = (j.vo, j.queue, j.fingerprint);
 ANALYZE plan.counted
 """
 GROUPS = """
@@ -89,9 +96,14 @@ FAMILIES = {
     "place": ("vo, queue, share, kind", f"j.vo, {QUEUE}, j.share, j.kind", ""),
     "user": ("vo, share, user_name", "j.vo, j.share, j.user_name", ""),
     "vo": ("vo", "j.vo", ""),
-    "error": ("vo, queue, fingerprint", f"j.vo, {QUEUE}, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
+    "queue": ("vo, queue", f"j.vo, {QUEUE}", ""),
+    "share": ("vo, share, kind", "j.vo, j.share, j.kind", ""),
+    "error": ("vo, fingerprint", "j.vo, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
+    "error_at": ("vo, queue, fingerprint", f"j.vo, {QUEUE}, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
 }
 """Family -> its columns, where they are from, and what else is read."""
+SUMS = {"vo": "place", "queue": "place", "share": "place", "error": "error_at"}
+"""Family whose counts are sums -> those of which family."""
 KEPT = ((3600, "366 days"), (300, "14 days"), (60, "2 days"))
 
 
@@ -127,8 +139,10 @@ def fill_rollups(bench: Bench, now: str, together: Together) -> None:
     together(bench, [ERRORS, *groups])
     bench.execute("ANALYZE brokerage_tallygroup", OF_GROUPS.format(queue=QUEUE))
     together(bench, list(_buckets(now)))
-    together(bench, [OF_VOS])
-    bench.execute(*(LEVELS.format(family=family) for family in FAMILIES if family != "error"), MARK)
+    sums = [OF_SUMS.format(family=family, columns=FAMILIES[family][0], of=of, day=DAY_S) for family, of in SUMS.items()]
+    together(bench, sums)
+    bench.execute(OF_DAYS.format(day=DAY_S, hour=HOUR_S))
+    bench.execute(*(LEVELS.format(family=family) for family in FAMILIES if not family.startswith("error")), MARK)
     compared = compare_levels()
     if compared is None or compared.off or compared.moved:
         raise Off(f"the counts by state differ from the jobs: {compared}")
@@ -137,6 +151,6 @@ def fill_rollups(bench: Bench, now: str, together: Together) -> None:
 def _buckets(now: str) -> Iterator[str]:
     """The longest first."""
     for step, keep in KEPT:
-        for family in ("place", "user", "error"):
-            ends = "AND e.what = j.status AND j.of_error IS NOT NULL" if family == "error" else ""
+        for family in ("place", "user", "error_at"):
+            ends = "AND e.what = j.status AND j.of_error_at IS NOT NULL" if family == "error_at" else ""
             yield COUNTED.format(family=family, ends=ends, now=now, step=step, keep=keep)

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -256,38 +256,43 @@ def pilots(queue_id: int) -> list[tuple[str, int]]:
     return made
 
 
-def measured(
-    name: str, server: Bench, queue_id: int, sizes: Line, method: str, n: int, rounds: int, ready: Callable[[Crew], None]
-) -> Iterator[Line]:
-    """`method` of the load against the view that does nothing; `ready` is called before each round of ours."""
-    sizes = {**sizes, "connections": CONNECTIONS, "http": True}
+@contextmanager
+def asked(server: Bench, queue_id: int) -> Iterator[Asked]:
+    """Both web servers, and the client with its pilots at the queue."""
     with web(server) as system, bare(system) as bare_url, Crew(1, Client, system.url, bare_url, pilots(queue_id)) as crew:
+        yield Asked(server, system, crew)
 
-        def cpu_s() -> float | None:
-            database, leaders = server.cpu_s(), [child.pid for child in system.children.values()]
-            return None if database is None else database + sum(tree_cpu_s(pid) for pid in leaders if pid)
 
-        def leg(what: str, before: Callable[[Crew], None]) -> Callable[[], Lap]:
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What answers, and who asks."""
+
+    server: Bench
+    system: System
+    crew: Crew
+
+    def measured(self, name: str, sizes: Line, method: str, n: int, rounds: int, ready: Callable[[Crew], None]) -> Iterator[Line]:
+        """`method` of the load against the view that does nothing; `ready` is called before each round of ours."""
+        latency: dict[str, list[list[float]]] = {"ours": [], "reference": []}
+
+        def leg(which: str, what: str, before: Callable[[Crew], None]) -> Callable[[], Lap]:
             def lap() -> Lap:
-                before(crew)
-                return watched(lambda: crew.do(what, n), cpu_s)
+                before(self.crew)
+                done = watched(lambda: self.crew.do(what, n), self._cpu_s)
+                latency[which] += self.crew.tell("latency", 0)
+                return done
 
             return lap
 
-        latency: dict[str, list[list[float]]] = {"ours": [], "reference": []}
-
-        def noting(which: str, lap: Callable[[], Lap]) -> Callable[[], Lap]:
-            def noted() -> Lap:
-                done = lap()
-                latency[which] += crew.tell("latency", 0)
-                return done
-
-            return noted
-
-        ours, reference = noting("ours", leg(method, ready)), noting("reference", leg("reference", lambda crew: None))
+        ours, reference = leg("ours", method, ready), leg("reference", "reference", lambda crew: None)
+        sizes = {**sizes, "connections": CONNECTIONS, "http": True}
         for line in compare(name, UNITS[method], ours, reference, sizes, rounds):
             if "ratio" in line:
                 line["p50_p99_ms"] = {
                     which: [statistics.median(x) for x in zip(*all_, strict=True)] for which, all_ in latency.items()
                 }
             yield line
+
+    def _cpu_s(self) -> float | None:
+        database, leaders = self.server.cpu_s(), [child.pid for child in self.system.children.values()]
+        return None if database is None else database + sum(tree_cpu_s(pid) for pid in leaders if pid)

@@ -61,7 +61,7 @@ QUESTIONS = (
     Question("errors of a week", "list", "/errors/?window=7d"),
     Question("throughput of a day by queue", "plot", "/throughput/?window=24h&by=queue"),
     Question("throughput of a week by share", "plot", "/throughput/?window=7d&by=share", USER),
-    Question("series of 90 days by queue", "plot", "/api/v1/series/?window=90d&step=1h&by=queue&what=finished"),
+    Question("series of 90 days by queue", "plot", "/api/v1/series/?window=90d&by=queue&what=finished"),
     Question("plots of the largest queue", "plot", "/queues/S000_Q000/plots/"),
     Question("plots of the largest task", "plot", "/tasks/{huge_task}/plots/"),
     Question("users", "list", "/users/"),

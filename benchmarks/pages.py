@@ -19,6 +19,7 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ from benchmarks.filling_world import HUGE_USER, VOS
 from benchmarks.harness import Line
 from benchmarks.http import BadAnswer, bare, web
 from benchmarks.page_questions import LIMITS_MS, MOST_KB, MOST_QUERIES, OPERATOR, PLACES, QUESTIONS, USER, Question, places_of
-from benchmarks.server import Bench, bench, tree_cpu_s
+from benchmarks.server import Bench, bench, keep, kept, tree_cpu_s
 from broker_site.roof.supervisor import System
 
 WARM_UP = 3
@@ -44,31 +45,57 @@ def add_arguments(parser: ArgumentParser) -> None:
     """The sizes."""
     parser.add_argument("--jobs", type=int, default=1_000_000, metavar="N", help="jobs in the database (default 1000000)")
     parser.add_argument("--times", type=int, default=50, metavar="K", help="how often each question is asked (default 50)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="ask only the questions with this in their name")
+    folder = parser.add_mutually_exclusive_group()
+    folder.add_argument("--keep", type=Path, metavar="DIR", help="keep the filled database in this folder")
+    folder.add_argument("--reuse", type=Path, metavar="DIR", help="ask the database that --keep left in this folder; fill none")
 
 
 def run(options: Namespace) -> Iterator[Line]:
     """Fill, ask each question, then a CSV of all jobs: a line for each, the last with what holds."""
-    with bench() as server:
-        began = time.monotonic()
-        filling_pages.fill(server, options.jobs)
-        fill_s = round(time.monotonic() - began, 1)
-        decide()
-        for line in answers(server, options.times):
+    with _filled(options) as (server, said):
+        for line in answers(server, options.times, options.only):
             if "page" in line:
                 yield {"name": "pages", **line}
         yield {
-            "name": "pages", "ours": line["worst"], "reference": None, "ratio": None, "unit": "p95 / limit", **line,
-            "fill_s": fill_s, "jobs": options.jobs, "times": options.times,
+            "name": "pages", "ours": line["worst"], "reference": None, "ratio": None, "unit": "p95 / limit", **line, **said,
+            "times": options.times,
         }  # fmt: skip
 
 
-def answers(server: Bench, times: int) -> Iterator[Line]:
-    """A line for each question and for a CSV of all jobs, the last with what holds; of tables that are filled."""
+@contextmanager
+def _filled(options: Namespace) -> Iterator[tuple[Bench, Line]]:
+    """A server with rows, and how many jobs they are and how long they took."""
+    if options.reuse:
+        with kept(options.reuse, fresh=False) as (server, said):
+            yield server, said
+    elif options.keep:
+        with kept(options.keep, fresh=True) as (server, _):
+            said = _fill(server, options.jobs)
+            keep(server, said)
+            yield server, said
+    else:
+        with bench() as server:
+            yield server, _fill(server, options.jobs)
+
+
+def _fill(server: Bench, jobs: int) -> Line:
+    began = time.monotonic()
+    filling_pages.fill(server, jobs)
+    fill_s = round(time.monotonic() - began, 1)
+    decide()
+    return {"fill_s": fill_s, "jobs": jobs}
+
+
+def answers(server: Bench, times: int, only: str = "") -> Iterator[Line]:
+    """A line for each question and for a CSV of all jobs, the last with what holds; of tables that are filled. `only`: what the
+    names of the questions have in them.
+    """
     cookies, places, load = _signed_in(), _places(server), round(os.getloadavg()[0], 1)
     lines = []
     with web(server) as system, bare(system) as nothing:
         nothing_ms = _nothing(nothing, times)
-        for question in QUESTIONS:
+        for question in (each for each in QUESTIONS if only in each.name):
             asking = question._replace(path=question.path.format(**places))
             line = asked(server, system, asking, cookies[question.who], times, nothing_ms)
             lines.append(line)
@@ -113,7 +140,7 @@ class Visitor:
 
     def __init__(self, url: str, cookie: str) -> None:
         where = urlsplit(url)
-        self._connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=60)
+        self._connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=120)
         self._headers = {"Cookie": cookie} if cookie else {}
         self._sizes: dict[bytes, int] = {}
 

@@ -189,5 +189,6 @@ def _over_http(server: Bench, leases: Leases, together: int, rounds: int) -> Ite
         server.settle("brokerage_job", "brokerage_jobchange", "workqueues_file")
 
     sizes = {"jobs": jobs, "together": together}
-    yield from http.measured("reports.settle", server, queue_id, sizes, "settle", jobs, rounds, ending)
-    yield from http.measured("reports", server, queue_id, sizes, "heartbeat", jobs, rounds, beating)
+    with http.asked(server, queue_id) as asked:
+        yield from asked.measured("reports.settle", sizes, "settle", jobs, rounds, ending)
+        yield from asked.measured("reports", sizes, "heartbeat", jobs, rounds, beating)

@@ -63,6 +63,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "broker_site.roof.urls"
 WSGI_APPLICATION = "broker_site.wsgi.application"
 AUTH_USER_MODEL = "access.User"
+AUTHENTICATION_BACKENDS = ["broker_site.foundation.access.backend.PasswordBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -21,6 +22,8 @@ IN_WORDS = {"running": "in jobs"}
 """Part of a bar by its colour -> what it is called, where that differs: a job that has files may wait or run."""
 TONES = {"run": "running", "wait": "held", "good": "done", "part": "done", "bad": "failed"}
 """Tone of a state -> colour of its time in a ribbon."""
+KEPT_DRAWINGS = 4_096
+"""Most of those of a list are as they were when it was last looked at."""
 COLOURS = {"PASS": "done", "SKIP": "held"}
 
 
@@ -30,6 +33,19 @@ def progress_bar(files: Files) -> SafeString:
     parts = [("done", files.finished), ("failed", files.failed), *lost, ("running", files.in_jobs), ("left", files.left)]
     words = ", ".join(f"{n:,} {IN_WORDS.get(name, name)}" for name, n in parts)
     return _bar(parts, words if files.total else "no files yet")
+
+
+def files_told(files: Files, jobs_waiting: int | None = None, jobs_running: int | None = None) -> SafeString:
+    """The same in words, with what the jobs do that have files; a list has hundreds of them, so no template does it."""
+    parts = [f"{files.finished:,} done"]
+    parts += [f"{n:,} {name}" for name, n in (("failed", files.failed), ("lost", files.lost)) if n]
+    if files.in_jobs:
+        jobs = ((jobs_waiting or 0, "wait"), (jobs_running or 0, "run"))
+        what = ", ".join(f"{n:,} {verb}{'s' if n == 1 else ''}" for n, verb in jobs)
+        parts.append(f"{files.in_jobs:,} in jobs" + f" ({what})" * bool(jobs_waiting or jobs_running))
+    if files.left:
+        parts.append(f"{files.left:,} left")
+    return format_html('<span class="small muted">{}</span>', " · ".join(parts) if files.total else "no files yet")
 
 
 def share_bar(part: float, whole: float, name: str = "running") -> SafeString:
@@ -46,7 +62,7 @@ def throttle_ribbon(spells: Iterable[Spell]) -> SafeString:
     for decision, _, width in strips:
         hours[decision] += width / WIDTH * RIBBON_H
     rects = [(COLOURS[decision], x, width) for decision, x, width in strips]
-    return _drawing(rects, f"last {RIBBON_H} h: PASS {hours['PASS']:.1f} h, SKIP {hours['SKIP']:.1f} h")
+    return _drawing(tuple(rects), f"last {RIBBON_H} h: PASS {hours['PASS']:.1f} h, SKIP {hours['SKIP']:.1f} h")
 
 
 def state_ribbon(moves: Sequence[Move], final: bool) -> SafeString | str:
@@ -63,7 +79,7 @@ def state_ribbon(moves: Sequence[Move], final: bool) -> SafeString | str:
         x = (move.at - begin).total_seconds() / whole * WIDTH
         rects.append((TONES.get(WORDS["task"].get(move.new, UNKNOWN).tone, "left"), x, lasted_s / whole * WIDTH))
     told = (f"{state} {seconds:,.0f} s" for state, seconds in sorted(spent.items(), key=lambda item: -item[1]) if seconds >= 1)
-    return _drawing(rects, f"time in each state: {', '.join(told) or 'less than a second'}")
+    return _drawing(tuple(rects), f"time in each state: {', '.join(told) or 'less than a second'}")
 
 
 def _strip(spell: Spell, begin: datetime, end: datetime) -> tuple[float, float]:
@@ -83,10 +99,11 @@ def _bar(parts: Iterable[tuple[str, float]], label: str) -> SafeString:
     for (name, _), width in zip(filled, widths, strict=True):
         rects.append((name, x, width * WIDTH / sum(widths)))
         x += rects[-1][2]
-    return _drawing(rects, label)
+    return _drawing(tuple(rects), label)
 
 
-def _drawing(rects: Iterable[tuple[str, float, float]], label: str) -> SafeString:
+@lru_cache(KEPT_DRAWINGS)
+def _drawing(rects: tuple[tuple[str, float, float], ...], label: str) -> SafeString:
     """Rectangles (class, x, width) in a picture; without a label it is hidden from screen readers."""
     box = f"0 0 {WIDTH:g} {HEIGHT}"
     shapes = format_html_join(

@@ -19,11 +19,13 @@ import pytest
 import pytest_django.fixtures
 from django.conf import settings
 from django.db import connections
+from django.urls import set_urlconf
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from broker_site.env import Env
 from broker_site.roof.embedded import Instance, NoPlace, Services
+from broker_site.roof.embedded.postgres import OWNER
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -41,6 +43,13 @@ CHROMIUM_FLAGS = [
     "--disable-sync",
 ]
 
+ALONE = "SELECT pg_advisory_lock(1)"
+MAY_FILL = f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}"
+"""Tables that are filled as after months of work need not be guarded; the roles that the system runs as are not the owner."""
+
+gc.disable()
+"""Until all tests are collected, there is little garbage, and ever more to look through for it."""
+
 for profile in ("usual", "thorough"):
     # Speed is measured in `benchmarks/`: how long an example takes says only how busy the machine is.
     hypothesis_settings.register_profile(profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -54,18 +63,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--pictures", metavar="FOLDER", help="where tests that draw what they saw write their SVG files")
 
 
+def pytest_configure() -> None:
+    """Other routes for a test leave alone what is known of the usual ones: Django keeps both by the name of their module."""
+    from django.test.signals import root_urlconf_changed, setting_changed
+
+    setting_changed.disconnect(root_urlconf_changed)
+    setting_changed.connect(_other_routes)
+
+
+def _other_routes(*, setting: str, **_: object) -> None:
+    if setting == "ROOT_URLCONF":
+        set_urlconf(None)
+
+
 def pytest_collection_finish() -> None:
     """What is loaded until here lives to the end: to look through it again and again for garbage takes a tenth of the run."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 100)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
 def services() -> Iterator[Services]:
     """The private servers of this test run (or those that the environment names)."""
     instance = Instance(INSTANCE)
-    yield instance.start(need_redis=False)
+    services = instance.start(need_redis=False)
+    if instance.postgres:
+        with instance.postgres.administer() as connection, connection.cursor() as cursor:
+            cursor.execute(ALONE)  # no two workers at once
+            cursor.execute(MAY_FILL)
+    yield services
     instance.stop()
 
 

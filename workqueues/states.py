@@ -271,6 +271,9 @@ recover  | finished             | ready
 class OutputFileMachine(Machine):
     """The states of an output file, and the sets of them that matter."""
 
+    unmade = Names("defined running")
+    """Its job has not told of it: it is nowhere."""
+
     unmerged = Names("prepared merging")
     """It waits to become part of a merged file, or is just being merged."""
 

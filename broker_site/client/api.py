@@ -6,10 +6,13 @@ import os
 from typing import Any
 
 from broker_site.client import credentials
+from broker_site.client.bulk import Bulk
+from broker_site.client.configuration import Configuration
 from broker_site.client.connection import Connection
 from broker_site.client.grid import Datasets, Queues, Shares
 from broker_site.client.jobs import Jobs
 from broker_site.client.outputs import Outputs
+from broker_site.client.own_tokens import Tokens
 from broker_site.client.tasks import Tasks
 
 
@@ -27,6 +30,7 @@ class Client:
         self.tasks, self.jobs = Tasks(connection), Jobs(connection)
         self.queues, self.shares, self.datasets = Queues(connection), Shares(connection), Datasets(connection)
         self.outputs = Outputs(connection)
+        self.config, self.tokens, self.bulk = Configuration(connection), Tokens(connection), Bulk(connection)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """The document of any address: below /api/v1/, or as it is where it begins with a slash."""

@@ -41,8 +41,12 @@ class Shares:
         self._connection = connection
 
     def list(self) -> Sequence[Row]:
-        """Shares and work queues by VO, parents before what is below them."""
+        """Shares and work queues by VO with target, use and turn, parents before what is below them."""
         return listed(self._connection.get("/shares.json"), "rows")
+
+    def rows(self) -> Sequence[Row]:
+        """Shares with the columns that change sets steer, and who wrote them last."""
+        return listed(self._connection.get("shares/"), "results")
 
 
 class Datasets:

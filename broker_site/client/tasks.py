@@ -110,6 +110,11 @@ class Task:
         """Its moves, oldest first: at, old, new, who, why."""
         return rows(self._connection, f"tasks/{self.id}/history/", {})
 
+    def steps(self) -> Sequence[Document]:
+        """What the system did with it by itself, newest first: at, rule, why, keys, before, after."""
+        found: Sequence[Document] = self._connection.get(f"tasks/{self.id}/steps/")
+        return found
+
     def command(self, verb: str, comment: str = "", **options: Any) -> str:
         """Give a command (kill, pause, resume, finish, retry, ...): the sentence that says what happens. Raises Refused."""
         done = self._connection.post(f"tasks/{self.id}/{verb}/", {"comment": comment, **options})

@@ -35,7 +35,7 @@ WHERE g.family = 'vo' GROUP BY 1 HAVING sum(l.n) > 0
 _AT_QUEUES = f"""
 SELECT g.queue, CASE WHEN l.what IN ({JOB.waiting.sql}) THEN 'waiting' ELSE 'leased' END, sum(l.n)::bigint
 FROM brokerage_tallylevel l JOIN brokerage_tallygroup g ON g.id = l.group_id
-WHERE g.family = 'place' AND g.queue <> '' AND l.what IN ({JOB.waiting.sql}, {JOB.leased.sql}) GROUP BY 1, 2
+WHERE g.family = 'queue' AND g.queue <> '' AND l.what IN ({JOB.waiting.sql}, {JOB.leased.sql}) GROUP BY 1, 2
 """
 _ENDED = f"""
 SELECT b.what, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id

@@ -15,6 +15,7 @@ from brokerage.queries.owner_jobs import OwnerJobs, jobs_of_owners
 from brokerage.rules.transfers.job_wishes import owner_of
 from workqueues.queries.shares import Tree, trees
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS, PRODUCTION_LABELS
+from workqueues.rules.task.automatic_steps import BOOST, USER_BOOST, AutomaticStep
 from workqueues.rules.task.boost import Boost, class_of, jobs_left, user_boost
 from workqueues.rules.task.boost import boost as boost_of
 
@@ -43,17 +44,19 @@ def _analysis(config: Mapping[str, Any], forest: Mapping[str, Tree]) -> Iterator
     for task in near:
         slots = owners.get((task.vo, owner_of(task.user, task.group)), OwnerJobs()).used.running_cores
         given = user_boost(_percent(task), _left(task), task.priority, class_of(slots, classes), raised)
-        yield from _urgency(task, given, express, forest)
+        yield from _urgency(task, given, express, forest, USER_BOOST)
 
 
-def _urgency(task: NearlyDone, given: Boost, express: str, forest: Mapping[str, Tree]) -> Iterator[Urgency]:
+def _urgency(
+    task: NearlyDone, given: Boost, express: str, forest: Mapping[str, Tree], step: AutomaticStep = BOOST
+) -> Iterator[Urgency]:
     """What the task gets, where that is more than it has."""
     tree = forest.get(task.vo)
     has_express = tree is not None and any(leaf.name == express for leaf in tree.leaves)
     share = express if given.express and has_express else task.gshare
     if (given.priority, share) != (task.priority, task.gshare):
         why = f"{_percent(task):.1f} % of its files are through, jobs left: about {_left(task):.0f}"
-        yield Urgency(task.id, given.priority, share, why)
+        yield Urgency(task.id, given.priority, share, why, step)
 
 
 def _percent(task: NearlyDone) -> float:

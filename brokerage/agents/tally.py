@@ -17,6 +17,8 @@ from brokerage.rules.facts.rollups import STEPS
 BATCH = 20_000
 LONGEST_S = 30.0
 """Time after which a run begins no further batch."""
+KEPT = ("KEEP_MINUTES", "KEEP_5_MINUTES", "KEEP_HOURS", "KEEP_DAYS")
+"""The keys that say how long buckets of each length are kept."""
 
 
 @agent("tally")
@@ -34,9 +36,8 @@ def tally(run: Run) -> int:
     if compared is not None and compared.off:
         off = f"{compared.off} jobs differ from what was counted; the counts are put right"
         run.leave("levels", RuntimeError(off))
-    keep = dict(zip(STEPS, (config["KEEP_MINUTES"], config["KEEP_5_MINUTES"], config["KEEP_HOURS"]), strict=True))
-    for step_s, keep_s in keep.items():
-        while time.monotonic() < end and forget_buckets(step_s, keep_s, BATCH) == BATCH:
+    for step_s, key in zip(STEPS, KEPT, strict=True):
+        while time.monotonic() < end and forget_buckets(step_s, config[key], BATCH) == BATCH:
             continue
     return 0
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.db.models import Count, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, inline_serializer
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,8 +29,9 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import JobFilter
-from brokerage.ledger.bulk import ACTS, Wish, start
+from brokerage.ledger.bulk import ACTS, Wish, start, stop
 from brokerage.models import BulkAction, BulkTarget, Job
+from brokerage.queries.bulk_actions import actions_of, may_stop
 from workqueues.api.filtering import TaskFilter
 from workqueues.api.serializers import StrictBody
 from workqueues.models import Task
@@ -39,6 +40,8 @@ from workqueues.rules.task.changes import CHANGES
 READ, MAKE = "bulk:read", "bulk:make"
 MOST = 20_000
 """Targets of one act."""
+SAMPLE = 10
+"""Targets that a dry run names."""
 MORE_ALLOWED = 1.05
 """By how much more rows than were seen may match; beyond, the caller is asked again."""
 FILTERS: Mapping[str, Any] = {"tasks": TaskFilter, "jobs": JobFilter}
@@ -48,12 +51,13 @@ class BulkShown(serializers.ModelSerializer[BulkAction]):
     """An act and how far it is."""
 
     who = serializers.CharField(source="user.username")
-    done = serializers.IntegerField(help_text="targets that it was done with")
-    skipped = serializers.IntegerField(help_text="targets that were skipped, each with its reason")
 
     class Meta:
         model = BulkAction
-        fields = ("id", "of", "act", "options", "comment", "who", "selection", "moment", "at", "ended_at", "n", "done", "skipped")
+        fields = (
+            "id", "of", "act", "options", "comment", "who", "selection", "moment", "at", "stopped_at", "stopped_by", "ended_at",
+            "n", "done", "skipped", "not_done",
+        )  # fmt: skip
         read_only_fields = fields
 
 
@@ -83,18 +87,41 @@ class BulkAsked(StrictBody):
     moment = serializers.DateTimeField(required=False, help_text="when you saw them: what came later is left alone")
     priority = serializers.IntegerField(required=False, help_text="the new one, for the act priority")
     comment = serializers.CharField(max_length=200, default="", allow_blank=True)
+    dry_run = serializers.BooleanField(default=False, help_text="true: nothing is begun, the answer says how many match")
+
+
+class StopAsked(StrictBody):
+    """Why it is stopped."""
+
+    comment = serializers.CharField(max_length=200, default="", allow_blank=True)
+
+
+BEGUN = inline_serializer(
+    "BulkDryRun",
+    {
+        "of": serializers.CharField(),
+        "act": serializers.CharField(),
+        "n": serializers.IntegerField(help_text="how many match: the `count` to begin with"),
+        "moment": serializers.DateTimeField(help_text="when they were looked at: the `moment` to begin with"),
+        "ids": serializers.ListField(child=serializers.IntegerField(), help_text=f"the first {SAMPLE} of them"),
+    },
+)
 
 
 @extend_schema(tags=["tasks"])
-@lists("List bulk actions", "Your acts on many tasks or jobs, newest first; those of everybody for superusers.", BulkShown)
+@lists(
+    "List bulk actions",
+    "Your acts on many tasks or jobs, newest first; operators see those within their VOs, superusers all.",
+    BulkShown,
+)
 class BulkActions(mixins.ListModelMixin, viewsets.GenericViewSet[BulkAction]):
     queryset = BulkAction.objects.none()
     serializer_class = BulkShown
     pagination_class = NewestFirst
-    permissions: ClassVar = {"list": READ, "retrieve": READ, "targets": READ, "create": MAKE}
+    permissions: ClassVar = {"list": READ, "retrieve": READ, "targets": READ, "create": MAKE, "stop": MAKE}
 
     def get_queryset(self) -> QuerySet[BulkAction]:
-        return actions_of(principal(self.request))
+        return actions_of(principal(self.request)).select_related("user")
 
     @extend_schema(summary="Read a bulk action", responses={200: BulkShown, **refusals(404)})
     def retrieve(self, request: Request, action_id: int) -> Response:
@@ -112,31 +139,43 @@ class BulkActions(mixins.ListModelMixin, viewsets.GenericViewSet[BulkAction]):
     @extend_schema(
         summary="Do something with many tasks or jobs",
         description="Each as if it was asked for alone, with your rights, in the background: the answer is the act, which says "
-        "how far it is; its targets say what became of each and why any was skipped.",
+        "how far it is; its targets say what became of each and why any was skipped. `dry_run` only tells how many match.",
         request=BulkAsked,
-        responses={202: BulkShown, **refusals(400, 409, 413, 415, 422)},
+        responses={200: BEGUN, 202: BulkShown, **refusals(400, 409, 413, 415, 422)},
     )
     def create(self, request: Request) -> Response:
         """422 with every fault, 409 where more match than were seen."""
         body = BulkAsked(data=request.data)
         body.is_valid(raise_exception=True)
         caller = principal(request)
-        action = start(caller, wish_of(caller, body.validated_data))
+        wish = wish_of(caller, body.validated_data)
+        if body.validated_data["dry_run"]:
+            told = {"of": wish.of, "act": wish.act, "n": len(wish.ids), "moment": wish.moment}
+            return Response({**told, "ids": wish.ids[:SAMPLE]})
+        action = start(caller, wish)
         shown = BulkShown(action_of(caller, action.id)).data
         return Response(shown, status.HTTP_202_ACCEPTED, headers={"Location": reverse("bulk-detail", args=[action.id])})
 
-
-def actions_of(caller: Principal) -> QuerySet[BulkAction]:
-    """Those that the caller may see, with how far they are."""
-    counted = BulkAction.objects.select_related("user").annotate(
-        done=Count("targets", filter=Q(targets__outcome="done")), skipped=Count("targets", filter=Q(targets__outcome="skipped"))
+    @extend_schema(
+        summary="Stop a bulk action",
+        description="What is done stays done, what is being done ends, the rest is told as not done. By whoever asked for it, or "
+        "an operator of all VOs in which it may act.",
+        request=StopAsked,
+        responses={200: BulkShown, **refusals(400, 403, 404, 409, 415, 422)},
     )
-    return counted if caller.superuser else counted.filter(user=caller.user)
+    def stop(self, request: Request, action_id: int) -> Response:
+        """404, 403, then 409 where it is over."""
+        caller = principal(request)
+        action = action_of(caller, action_id)
+        body = StopAsked(data=request.data)
+        body.is_valid(raise_exception=True)
+        stop_as(caller, action, body.validated_data["comment"])
+        return Response(BulkShown(action_of(caller, action_id)).data)
 
 
 def action_of(caller: Principal, action_id: int) -> BulkAction:
     """404 where there is none that the caller may see."""
-    found = actions_of(caller).filter(pk=action_id).first() if action_id <= LARGEST_ID else None
+    found = actions_of(caller).select_related("user").filter(pk=action_id).first() if action_id <= LARGEST_ID else None
     if found is None:
         raise Http404("There is no such bulk action.")
     return found
@@ -153,7 +192,7 @@ def wish_of(caller: Principal, said: Mapping[str, Any]) -> Wish:
         raise _bad("filter", "range", f"more than {MOST} {said['of']} match: narrow the filter")
     if not ids:
         raise _bad("filter" if "filter" in said else "ids", "none", f"no {said['of']} that you may see match")
-    seen = said.get("count", len(said.get("ids", ())))
+    seen = len(ids) if said.get("dry_run") else said.get("count", len(said.get("ids", ())))
     if len(ids) > seen * MORE_ALLOWED:
         problem = Problem(
             "count", "more", f"{len(ids)} {said['of']} match now, more than 5 % above the {seen} that you saw: ask again"
@@ -167,7 +206,7 @@ def _faults(said: Mapping[str, Any]) -> Any:
         yield Problem("act", "choice", f"with {said['of']} there is: {', '.join(ACTS[said['of']])}")
     if ("ids" in said) == ("filter" in said):
         yield Problem("ids", "rule", "give either ids or filter")
-    if "filter" in said and "count" not in said:
+    if "filter" in said and "count" not in said and not said.get("dry_run"):
         yield Problem("count", "required", "with a filter: how many you saw")
     if said.get("moment") and said["moment"] > clock.now():
         yield Problem("moment", "range", "a time that is over")
@@ -208,6 +247,26 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
 
 def _bad(field: str, rule: str, message: str) -> Refused:
     return Refused(422, "The act breaks rules", f"Nothing was done: {message}.", [Problem(field, rule, message)])
+
+
+def stop_as(caller: Principal, action: BulkAction, comment: str) -> None:
+    """Refused: 403 for what somebody else's is, 409 for what is over."""
+    if not may_stop(caller, action):
+        raise Refused(403, "Not permitted", "Whoever asked for an act may stop it, and operators of the VOs that it is for.")
+    stop(caller, action, clock.now(), comment)
+
+
+@page_requires(MAKE)
+@require_POST
+def stop_form(request: HttpRequest, action_id: int) -> HttpResponse:
+    """Stop it and go back to its page."""
+    caller = authenticate(request)
+    try:
+        stop_as(caller, action_of(caller, action_id), request.POST.get("comment", "")[:200])
+        messages.success(request, "Stopped. What was done stays done.")
+    except Refused as refused:
+        messages.error(request, refused.detail)
+    return HttpResponseRedirect(reverse("page-bulk", args=[action_id]))
 
 
 @page_requires(MAKE)

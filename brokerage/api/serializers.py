@@ -29,6 +29,7 @@ from brokerage.queries.open_places import MOST_OPEN
 from brokerage.rules.facts.job_kind import KIND_NAMES
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from workqueues.api.serializers import FileShown
+from workqueues.rules.task.automatic_steps import of_job
 
 JOB_LIST = (
     "id", "task_id", "job_name", "vo", "user_name", "prod_source_label", "processing_type", "kind", "status", "sub_status",
@@ -89,9 +90,18 @@ class ResultShown(serializers.ModelSerializer[JobResult]):
 class JobMove(serializers.ModelSerializer[JobChange]):
     """One move of a job."""
 
+    rule = serializers.SerializerMethodField(help_text="by which rule the system made it; empty: the usual way, or somebody did")
+    keys = serializers.SerializerMethodField(help_text="configuration keys that the rule depends on")
+
+    def get_rule(self, move: JobChange) -> str:
+        return step.rule if (step := of_job(move.old, move.new, move.who, move.why)) else ""
+
+    def get_keys(self, move: JobChange) -> list[str]:
+        return list(step.keys) if (step := of_job(move.old, move.new, move.who, move.why)) else []
+
     class Meta:
         model = JobChange
-        fields = ("at", "old", "new", "epoch", "who", "why")
+        fields = ("at", "old", "new", "epoch", "who", "why", "rule", "keys")
         read_only_fields = fields
 
 

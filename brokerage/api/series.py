@@ -54,8 +54,9 @@ _PARAMETERS = [
     OpenApiParameter(
         "step",
         str,
-        enum=["1m", "5m", "1h"],
-        description="length of a bucket; usual: 1m to 2 h, 5m to 2 days, 1h beyond. 1m is kept for 2 days, 5m for 14",
+        enum=["1m", "5m", "1h", "1d"],
+        description="length of a bucket; usual: 1m to 2 h, 5m to 2 days, 1h to 31 days, 1d beyond (days of UTC). 1m is kept for 2"
+        " days, 5m for 14. A window has at most 2,200 steps, 1,500 with `by`",
     ),
     OpenApiParameter("by", str, enum=list(BYS), description="a line for each; error: by fingerprint, of failed and closed jobs"),
     OpenApiParameter("vo", str, description="only of this VO"),

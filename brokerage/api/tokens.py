@@ -85,7 +85,11 @@ class TokenAsked(StrictBody):
 
 
 @extend_schema(tags=["tokens"])
-@lists("List your tokens", "Your own tokens, newest first, without their texts.", TokenShown)
+@lists(
+    "List your tokens",
+    "Your own, newest first, without their texts; a token that is limited sees itself alone.",
+    TokenShown,
+)
 class Tokens(mixins.ListModelMixin, viewsets.GenericViewSet[Credential]):
     queryset = Credential.objects.none()
     serializer_class = TokenShown
@@ -115,7 +119,8 @@ class Tokens(mixins.ListModelMixin, viewsets.GenericViewSet[Credential]):
 
     @extend_schema(
         summary="Revoke a token",
-        description="Nobody gets in with it any more after five seconds. Your own alone, also the one that you show.",
+        description="Nobody gets in with it any more after five seconds. Your own alone, also the one that you show; a token "
+        "that is limited revokes itself alone.",
         responses={204: OpenApiResponse(description="It is revoked."), **refusals(404)},
     )
     def destroy(self, request: Request, token_id: int) -> Response:
@@ -126,7 +131,9 @@ class Tokens(mixins.ListModelMixin, viewsets.GenericViewSet[Credential]):
 
 
 def tokens_of(caller: Principal) -> QuerySet[Credential]:
-    return Credential.objects.filter(kind=Credential.Kind.USER, user=caller.user)
+    """The caller's own; whoever shows a token that is limited has that one alone."""
+    own = Credential.objects.filter(kind=Credential.Kind.USER, user=caller.user)
+    return own.filter(pk=caller.credential or 0) if caller.limited else own
 
 
 def make(caller: Principal, said: Mapping[str, Any]) -> IssuedCredential:
@@ -159,7 +166,8 @@ def _faults(caller: Principal, said: Mapping[str, Any]) -> Iterator[Problem]:
     if "\x00" in said["note"]:
         yield Problem("note", "characters", "a note has no NUL")
     now = clock.now()
-    good = tokens_of(caller).filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
+    own = Credential.objects.filter(kind=Credential.Kind.USER, user=caller.user)
+    good = own.filter(Q(expires_at=None) | Q(expires_at__gt=now), revoked_at=None)
     if good.count() >= MOST_TOKENS:
         yield Problem("", "many", f"you have {MOST_TOKENS} good tokens: revoke some")
     shown = Credential.objects.filter(pk=caller.credential).first() if caller.credential else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.urls import path
 
 from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
-from brokerage.api.bulk import BulkActions, start_form
+from brokerage.api.automatic_steps import TaskSteps
+from brokerage.api.bulk import BulkActions, start_form, stop_form
 from brokerage.api.configuration import Configuration, ConfigurationChanges
 from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
@@ -44,6 +45,7 @@ urlpatterns = [
     path("tasks/<int:task_id>/decisions/", TaskDecisionsView.as_view({"get": "list"}), name="task-decisions"),
     path("tasks/<int:task_id>/waiting/", TaskStatusView.as_view({"get": "retrieve"}), name="task-waiting"),
     *(path(f"tasks/<int:task_id>/{name}/", rest_view(change), name=f"task-{name}") for name, change in CHANGES.items()),
+    path("tasks/<int:task_id>/steps/", TaskSteps.as_view({"get": "retrieve"}), name="task-steps"),
     path("tasks/<int:task_id>/places/", TaskPlacesView.as_view({"get": "retrieve"}), name="task-places"),
     path("tasks/<int:task_id>/what-if/", WhatIfView.as_view({"post": "ask"}), name="task-what-if"),
     path("decisions/<int:decision_id>/", DecisionsView.as_view({"get": "retrieve"}), name="decision-detail"),
@@ -67,6 +69,7 @@ urlpatterns = [
     path("tokens/<int:token_id>/", Tokens.as_view({"delete": "destroy"}), name="token-detail"),
     path("bulk/", BulkActions.as_view({"get": "list", "post": "create"}), name="bulk-list"),
     path("bulk/<int:action_id>/", BulkActions.as_view({"get": "retrieve"}), name="bulk-detail"),
+    path("bulk/<int:action_id>/stop/", BulkActions.as_view({"post": "stop"}), name="bulk-stop"),
     path("bulk/<int:action_id>/targets/", BulkActions.as_view({"get": "targets"}), name="bulk-targets"),
     path("transfers/", Transfers.as_view({"get": "list"}), name="transfer-list"),
     path("transfers/why/", WhyNotHere.as_view(), name="transfer-why"),
@@ -113,6 +116,7 @@ page_urlpatterns = [
     path("views/<int:view_id>/delete/", delete_form, name="page-view-delete"),
     path("views/<str:list_name>/save/", save_form, name="page-view-save"),
     path("bulk/start/", start_form, name="page-bulk-start"),
+    path("bulk/<int:action_id>/stop/", stop_form, name="page-bulk-stop"),
     path("config/apply/", apply_form, name="page-config-apply"),
     path("changes/proposals/<int:proposal_id>/approve/", approve_form, name="page-proposal-approve"),
     path("changes/proposals/<int:proposal_id>/decline/", decline_form, name="page-proposal-decline"),

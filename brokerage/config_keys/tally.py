@@ -16,5 +16,7 @@ KEEP_5_MINUTES | duration | 14d | 1d..365d | decision L3
     So long counts by five minutes are kept.
 KEEP_HOURS | duration | 730d | 7d..3650d | decision L3
     So long counts by the hour are kept.
+KEEP_DAYS | duration | 1825d | 30d..3650d | decision L3
+    So long counts by the day are kept.
 """
 )

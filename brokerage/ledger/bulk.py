@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import OperationalError, connection, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.models import Credential, Role, User
+from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.look import look_after_commit
@@ -35,9 +36,18 @@ logger = logging.getLogger(__name__)
 
 ACTS: Mapping[str, tuple[str, ...]] = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
 """What may be done with many at once."""
-DONE, SKIPPED = "done", "skipped"
+MAKE = "bulk:make"
+DONE, SKIPPED, NOT_DONE = "done", "skipped", "not_done"
 KILLS_AT_ONCE = 100
 """Jobs that one transaction kills; everything else is one target a transaction."""
+_LEFT = """
+WITH rest AS (
+    UPDATE brokerage_bulktarget SET outcome = %s, said = %s
+    WHERE id IN (SELECT id FROM brokerage_bulktarget WHERE action_id = %s AND outcome = '' FOR UPDATE SKIP LOCKED)
+    RETURNING id
+)
+UPDATE brokerage_bulkaction SET not_done = not_done + (SELECT count(*) FROM rest) WHERE id = %s
+"""
 _TARGETS = "INSERT INTO brokerage_bulktarget (action_id, target_id) SELECT %s, unnest(%s::bigint[])"
 KILLED = {"cancelled": "it is cancelled", "asked": "it ends with the next sign of life of its pilot"}
 KEPT = timedelta(days=90)
@@ -82,6 +92,7 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
             comment=wish.comment,
             user=caller.user,
             rights=rights,
+            vos=sorted(vo for vo in caller.roles if may(caller, MAKE, vo, caller.name)),
             selection=wish.selection,
             moment=wish.moment,
             n=len(wish.ids),
@@ -94,6 +105,30 @@ def start(caller: Principal, wish: Wish) -> BulkAction:
     return action
 
 
+def stop(caller: Principal, action: BulkAction, now: datetime, comment: str = "") -> None:
+    """Do nothing more of an act: what is done stays, what is being done ends, the rest is noted as not done. Audited.
+
+    Refused(409) where it is over.
+    """
+    with transaction.atomic():
+        stopped = BulkAction.objects.filter(id=action.id, ended_at=None, stopped_at=None)
+        if not stopped.update(stopped_at=now, stopped_by=caller.name):
+            problem = Problem("", "over", f"act {action.id} is over or stopped already")
+            raise Refused(409, "Over already", f"Nothing was changed: {problem.message}.", [problem])
+        audit("bulk.stop", caller, f"bulk action {action.id}", reason=comment, after={"of": action.of, "act": action.act})
+    action.refresh_from_db()
+    _leave(action, now)
+    look_after_commit("command")
+
+
+def _leave(action: BulkAction, now: datetime) -> None:
+    """Note what is left of a stopped act as not done; what somebody is about to do is left to the next run."""
+    said = f"the act was stopped by {action.stopped_by}"[:LONGEST_SAID]
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_LEFT, [NOT_DONE, said, action.id, action.id])
+    _close(action, now)
+
+
 def carry_on(now: datetime, longest_s: float) -> int:
     """Go on with every act that is not done, for so long: how many targets were done with.
 
@@ -103,6 +138,9 @@ def carry_on(now: datetime, longest_s: float) -> int:
     n, ends = 0, time.monotonic() + longest_s
     waiting = dict[int, list[BulkAction]]()
     for action in BulkAction.objects.filter(ended_at=None).order_by("id"):
+        if action.stopped_at is not None:
+            _leave(action, now)
+            continue
         waiting.setdefault(action.user_id, []).append(action)
     last = dict[int, int]()
     while waiting and time.monotonic() < ends:
@@ -150,7 +188,8 @@ def _step(action: BulkAction, caller: Principal | str, after: int, most: int = 0
     targets: list[BulkTarget] = []
     try:
         with transaction.atomic():
-            rows = _undone(action).filter(id__gt=after).order_by("id").select_for_update(skip_locked=True)
+            left = _undone(action).filter(id__gt=after, action__stopped_at=None).order_by("id")
+            rows = left.select_for_update(skip_locked=True, of=("self",))
             targets = list(rows[: (most or KILLS_AT_ONCE) if kills else 1])
             if isinstance(caller, str):
                 _note(targets, lambda _: (SKIPPED, caller))
@@ -167,7 +206,10 @@ def _step(action: BulkAction, caller: Principal | str, after: int, most: int = 0
         if len(targets) > 1:
             return _step(action, caller, after, most=1)
         logger.exception("bulk action %s: a fault at target %s", action.id, targets[0].target_id)
-        _undone(action).filter(id=targets[0].id).update(outcome=SKIPPED, said="a fault of the server; its log says more")
+        with transaction.atomic():
+            said = "a fault of the server; its log says more"
+            n = _undone(action).filter(id=targets[0].id).update(outcome=SKIPPED, said=said)
+            BulkAction.objects.filter(id=action.id).update(skipped=F("skipped") + n)
     return len(targets), targets[-1].id if targets else after
 
 
@@ -216,10 +258,16 @@ _ACTS: Mapping[str, Callable[[BulkAction, Principal, int], str]] = {"tasks": _ta
 
 
 def _note(targets: Sequence[BulkTarget], do: Callable[[int], tuple[str, str]]) -> None:
+    """Do each and note its outcome, with the counts of the act; the row of the act is locked last, by all."""
+    if not targets:
+        return
     for target in targets:
         target.outcome, said = do(target.target_id)
         target.said = said[:LONGEST_SAID]
     BulkTarget.objects.bulk_update(targets, ["outcome", "said"])
+    done = sum(target.outcome == DONE for target in targets)
+    counts = {"done": F("done") + done, "skipped": F("skipped") + len(targets) - done}
+    BulkAction.objects.filter(id=targets[0].action_id).update(**counts)
 
 
 def _undone(action: BulkAction) -> QuerySet[BulkTarget]:

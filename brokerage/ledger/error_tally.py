@@ -65,8 +65,9 @@ def count_errors(batch: str, values: Mapping[str, Any]) -> dict[tuple[datetime, 
     counts: dict[tuple[datetime, str, Group], int] = defaultdict(int)
     for id_, same in by_id.items():
         for end in same:
-            group = NO_GROUP._replace(family=Family.ERROR.value, vo=end.vo, queue=end.queue, fingerprint=kept[id_])
+            group = NO_GROUP._replace(family=Family.ERROR.value, vo=end.vo, fingerprint=kept[id_])
             counts[end.minute, end.what, group] += end.n
+            counts[end.minute, end.what, group._replace(family=Family.ERROR_AT.value, queue=end.queue)] += end.n
     return dict(counts)
 
 

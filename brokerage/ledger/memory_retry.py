@@ -11,15 +11,15 @@ from typing import NamedTuple
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger.follow_up import follow_up
 from brokerage.rules.dispatch.retry_rules import INCREASE_MEMORY
 from workqueues.ledger.resource_types import resource_type_of
+from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
 from workqueues.rules.jobs.memory_ladder import asked_for, is_per_core, next_step, own_steps, raises_task
 from workqueues.rules.jobs.split_rule import parse
+from workqueues.rules.task.automatic_steps import MEMORY
 
 LATEST = 1000
 """So many of the latest ended jobs speak for a task."""
@@ -118,4 +118,4 @@ def _raise_task(task_id: int, more: int) -> None:
         Task.objects.filter(id=task_id).update(ram_count=more, resource_type=kind)
         why = f"{n_failed} of the latest {n_jobs} jobs ran out of memory"
         was, now = {"ram_count": before}, {"ram_count": more}
-        audit("task.memory", SYSTEM, f"task {task_id}", vo=task.vo, reason=why, before=was, after=now)
+        note_step(task, MEMORY, "task.memory", "agent:settle", why, was, now)

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from django.db import transaction
 
-from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger.follow_up import follow_up
+from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
 from workqueues.rules.jobs.reduced_input import parts, reduced, why_not
+from workqueues.rules.task.automatic_steps import LESS_INPUT
 
 _JOBS = Prepared(
     "input_of_failed_jobs",
@@ -69,5 +69,5 @@ def _reduce(task_id: int, job_id: int, n_files: int, attempt_nr: int) -> None:
             return
         Task.objects.filter(id=task_id).update(split_rule=after)
         why = f"job {job_id} failed with too much input"
-        audit("task.input", SYSTEM, f"task {task_id}", vo=task.vo, reason=why, before={"split_rule": before},
-              after={"split_rule": after})  # fmt: skip
+        was, now = {"split_rule": before}, {"split_rule": after}
+        note_step(task, LESS_INPUT, "task.input", f"job:{job_id}", why, was, now)

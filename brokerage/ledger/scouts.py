@@ -12,14 +12,14 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.commands import DONE
 from workqueues.ledger.moves import move_task
 from workqueues.ledger.resource_types import resource_type_of
+from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
 from workqueues.rules.jobs.split_rule import SCOUTS_OVER, changed
+from workqueues.rules.task.automatic_steps import MEASURED
 from workqueues.rules.task.scouts import ScoutVerdict
 
 
@@ -100,7 +100,7 @@ def _columns(task: Task, measured: Mapping[str, Any]) -> dict[str, Any]:
 def _note(task: Task, columns: Mapping[str, Any]) -> None:
     if columns:
         before = {name: getattr(task, name) for name in columns}
-        audit("task.measured", SYSTEM, f"task {task.id}", vo=task.vo, before=before, after=dict(columns))
+        note_step(task, MEASURED, "task.measured", "agent:assess", "measured by its finished jobs", before, columns)
 
 
 def _end(task: Task, verdict: ScoutVerdict, columns: dict[str, Any], who: str) -> None:

@@ -80,10 +80,12 @@ counted AS (
     ) AS v(what, n, waits)
 )"""
 _BY_FAMILY = """
-SELECT minute, what, CASE WHEN grouping(queue) = 0 THEN 'place' WHEN grouping(user_name) = 0 THEN 'user' ELSE 'vo' END,
+SELECT minute, what, CASE WHEN grouping(queue, share) = 0 THEN 'place' WHEN grouping(user_name) = 0 THEN 'user'
+        WHEN grouping(queue) = 0 THEN 'queue' WHEN grouping(share) = 0 THEN 'share' ELSE 'vo' END,
     vo, coalesce(queue, ''), coalesce(share, ''), coalesce(kind, 0), coalesce(user_name, ''), sum(n)::bigint
 FROM {counted}
-GROUP BY GROUPING SETS ((minute, what, vo), (minute, what, vo, queue, share, kind), (minute, what, vo, share, user_name))
+GROUP BY GROUPING SETS ((minute, what, vo), (minute, what, vo, queue), (minute, what, vo, share, kind),
+    (minute, what, vo, queue, share, kind), (minute, what, vo, share, user_name))
 HAVING sum(n) <> 0
 """
 _COUNT = f"WITH changed AS MATERIALIZED ({BATCH}), {_COUNTED} {_BY_FAMILY.format(counted='counted')}"
@@ -228,7 +230,7 @@ def _compare(mark: _Mark, *, told: bool = True) -> Compared:
         wrong = {key: n for key, n in _by_group([*facts, *cursor.fetchall()]).items() if n}
         _add(wrong)
         off = {(group.vo, what): n for (_, what, group), n in wrong.items() if group.family == Family.VO}
-        by_place = sum(abs(n) for (_, _, group), n in wrong.items() if group.family != Family.VO) // 2
+        by_place = sum(abs(n) for (_, _, group), n in wrong.items() if group.family in (Family.PLACE, Family.USER)) // 2
         n_off = sum(map(abs, off.values())) if told else 0
         said = ", ".join(f"{vo} {what} {n:+d}" for (vo, what), n in sorted(off.items()))
         compared = Compared(n_off, 0 if n_off or not told else by_place)

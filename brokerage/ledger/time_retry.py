@@ -15,16 +15,16 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Prepared
 from brokerage.ledger.follow_up import follow_up
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.facts.needs import BASE_WALLTIME_S, CPU_EFFICIENCY, hs06_s_per_event
 from brokerage.states import JOB
+from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
 from workqueues.rules.jobs.raised_cpu_time import CpuTime, raised_cpu_time
+from workqueues.rules.task.automatic_steps import MORE_TIME
 
 NORMAL, SCOUT = JobKind.NORMAL.value, JobKind.SCOUT.value
 MEASURED_ONCE = 1
@@ -103,7 +103,7 @@ def _raise(task_id: int, more: CpuTime, job_id: int) -> None:
         after: dict[str, Any] = {"cpu_time": more.amount, "cpu_time_unit": more.unit}
         Task.objects.filter(id=task_id).update(**after)
         why = f"job {job_id} ran out of time"
-        audit("task.cputime", SYSTEM, f"task {task_id}", vo=task.vo, reason=why, before=before, after=after)
+        note_step(task, MORE_TIME, "task.cputime", f"job:{job_id}", why, before, after)
 
 
 def _measure_again(task_ids: Sequence[int]) -> None:

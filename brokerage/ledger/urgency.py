@@ -13,10 +13,10 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
 from brokerage.ledger.task_queues import SAME_BUT_SHARE, TaskQueueKey
+from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
+from workqueues.rules.task.automatic_steps import BOOST, AutomaticStep
 from workqueues.states import TASK
 
 _COLUMNS = ", ".join(TaskQueueKey._fields)
@@ -57,6 +57,7 @@ class Urgency(NamedTuple):
     priority: int
     gshare: str
     why: str
+    step: AutomaticStep = BOOST
 
 
 def raise_tasks(wanted: Sequence[Urgency]) -> int:
@@ -71,7 +72,7 @@ def raise_tasks(wanted: Sequence[Urgency]) -> int:
             before = {"priority": task.current_priority, "share": task.gshare}
             task.current_priority, task.gshare = max(task.current_priority, one.priority), one.gshare
             after = {"priority": task.current_priority, "share": task.gshare}
-            audit("task.boost", SYSTEM, f"task {task.id}", vo=task.vo, reason=one.why, before=before, after=after)
+            note_step(task, one.step, "task.boost", "agent:boost", one.why, before, after)
         Task.objects.bulk_update(tasks, ["current_priority", "gshare"])
         values = {"tasks": [task.id for task in tasks]}
         with connection.cursor() as cursor:

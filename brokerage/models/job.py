@@ -220,6 +220,12 @@ class JobInput(models.Model):
                 name="job_input_live_shared",
                 condition=Q(status="live") & (Q(tracked=False) | Q(event_range_id__isnull=False)),
             ),
+            # With job_input_used_once: who used a file. An index of all inputs would cost each job's writes.
+            models.Index(
+                fields=["file_id"],
+                name="job_input_used_shared",
+                condition=Q(status="used") & (Q(tracked=False) | Q(event_range_id__isnull=False)),
+            ),
         ]
 
     def __str__(self) -> str:

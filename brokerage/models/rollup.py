@@ -74,7 +74,7 @@ class TallyBucket(models.Model):
     """What happened to jobs of a group in some time: how many did something, or by how many more there are in a state."""
 
     id = models.BigAutoField(primary_key=True)
-    step_s = models.SmallIntegerField(choices=[(step, str(step)) for step in STEPS], help_text="length of the time, s")
+    step_s = models.IntegerField(choices=[(step, str(step)) for step in STEPS], help_text="length of the time, s")
     group = models.ForeignKey(TallyGroup, models.CASCADE, db_index=False, related_name="+")
     what = models.CharField(max_length=16, help_text="what jobs did, or a state")
     at = models.DateTimeField(help_text="its beginning")

@@ -36,9 +36,11 @@ class DecisionRequests:
     config: BrokerConfig
 
     @classmethod
-    def load(cls, tasks: Sequence[Task], now: datetime | None = None, *, whole: bool = False) -> DecisionRequests:
-        """A number of queries that grows with nothing. `whole`: sizes of masters too."""
-        return cls(load_snapshot(now), load_batch(tasks, whole=whole), BrokerConfig(gdpconfig.component))
+    def load(
+        cls, tasks: Sequence[Task], now: datetime | None = None, *, whole: bool = False, snapshot: GridSnapshot | None = None
+    ) -> DecisionRequests:
+        """A number of queries that grows with nothing. `whole`: sizes of masters too; `snapshot`: None: that of this moment."""
+        return cls(snapshot or load_snapshot(now), load_batch(tasks, whole=whole), BrokerConfig(gdpconfig.component))
 
     def for_nucleus(self, task: Task, work_added: Sequence[Mapping[str, Any]] = ()) -> DecisionRequest:
         """For the nucleus of a task: about all of its input, and jobs like those that will be made of its first files.

@@ -186,6 +186,28 @@ class IdleAtQueue:
         return sum(h.idle_s for h in self.hours), sum(h.beside_s for h in self.hours), sum(h.held_s for h in self.hours)
 
 
+_IDLE_OF_DAY = """
+WITH sums AS (
+    SELECT queue_id, max(hour) AS hour, sum(idle_s) AS idle_s, sum(beside_s) AS beside_s, sum(held_s) AS held_s
+    FROM brokerage_idlehour WHERE hour > now() - interval '1 day' GROUP BY 1
+)
+SELECT q.name, n.looked_at > now() - make_interval(secs => %(recent)s), n.idle, n.beside, n.held, n.longest_s, n.why, n.why_held,
+    n.task_id, s.hour, s.idle_s, s.beside_s, s.held_s
+FROM sums s JOIN brokerage_idlehour n ON n.queue_id = s.queue_id AND n.hour = s.hour
+    JOIN brokerage_computingqueue q ON q.id = s.queue_id
+"""
+
+
+def idle_in_a_day(using: str = "default") -> dict[str, IdleAtQueue]:
+    """By name the queues at which slots idled in the last day, which is told as one hour; one statement."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(_IDLE_OF_DAY, {"recent": RECENT_S})
+        return {
+            name: replace(IdleAtQueue(*state[:7]) if recent else IdleAtQueue(), hours=(IdleInHour(*state[7:]),))
+            for name, recent, *state in cursor.fetchall()
+        }
+
+
 def idle_at_queues(queue_id: int | None = None, using: str = "default") -> dict[int, IdleAtQueue]:
     """Queues at which slots idled in the last day, or only this one; one statement over a small table."""
     hours: dict[int, list[IdleInHour]] = defaultdict(list)

@@ -1,6 +1,6 @@
 """What is known of a job that waits: the jobs before it, the task queues beside its own, and the last asks where it may go.
 
-Six statements, each bounded, whatever waits.
+Five statements, each bounded, whatever waits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import Job
 from brokerage.queries.dispatch_policies import policy_fault, policy_of
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.queries.waiting import FIRST_JOB_OF
@@ -59,7 +59,7 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
     facts = task_queue_facts([job.task_queue_id], using).get(job.task_queue_id) if job.status in JOB.waiting else None
     if facts is None:
         return None
-    names = dict(ComputingQueue.objects.using(using).filter(id__in=sorted(facts.queues)[:MOST_QUEUES]).values_list("id", "name"))
+    names = dict(sorted(facts.queue_names.items())[:MOST_QUEUES])
     ahead, waiting = _before(job, using) if job.ready_priority is not None else (0, 0)
     passed = [passed_by(facts.requirement, job.task_queue_id, ask) for ask in _asks(job, names, vos, using)]
     return JobStanding(

@@ -16,7 +16,7 @@ SELECT array_agg(t.id ORDER BY t.id), ARRAY(
     SELECT p.computing_queue_id FROM brokerage_requirementplace p WHERE p.requirement_set_id = t.requirement_set_id ORDER BY 1)
 FROM brokerage_taskqueue t WHERE t.computing_queue_id IS NULL GROUP BY t.requirement_set_id ORDER BY 1
 """
-_WAITING = """
+OPEN_JOBS = """
 WITH ready AS MATERIALIZED (
     SELECT t.requirement_set_id AS set_id FROM brokerage_taskqueue t
         JOIN brokerage_job j ON j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
@@ -63,5 +63,5 @@ def open_jobs_of_queues(queue: int | None = None, using: str = DEFAULT_DB_ALIAS)
     every queue to which it is open. One statement.
     """
     with connections[using].cursor() as cursor:
-        cursor.execute(_WAITING, {"queue": queue, "most": MOST_OPEN})
+        cursor.execute(OPEN_JOBS, {"queue": queue, "most": MOST_OPEN})
         return dict(cursor.fetchall())

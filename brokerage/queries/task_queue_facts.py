@@ -34,6 +34,8 @@ class TaskQueueFacts(NamedTuple):
     queue_id: int | None
     places: Mapping[int, str]
     resource_type: str = ""
+    queue_names: Mapping[int, str] = {}
+    """Of the computing queues to which its jobs may go, when this was read."""
 
     @property
     def queues(self) -> Collection[int]:
@@ -74,11 +76,12 @@ def _of_row(
     for attribute, value in (text.split(_SEPARATOR, 1) for text in values):
         sets[attribute].add(value)
     storages: dict[int, str] = {}
+    names = {} if queue_id is None else {queue_id: queue or ""}
     for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
         sets["queues"].add(name)
-        storages[int(id_)] = storage
+        storages[int(id_)], names[int(id_)] = storage, name
     # Jobs wait together by classes, and are compared with pilots by their times.
     needed = cpu_time_of(walltime, cores) or cpu_time
     plain = Requirement(queue or "", cores, ram, disk, walltime, vo, needed, owner, group, setup)
     requirement = with_sets(plain, sets)
-    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages, resource_type)
+    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages, resource_type, names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db import connections
 
@@ -127,47 +127,51 @@ def _health(duty: AgentDuty, last_success: datetime | None, last_error_at: datet
     return health(last_success, last_error_at, period_s=period_s, enabled=enabled, now=clock.now())
 
 
+_LOADS = f"""
+WITH live AS MATERIALIZED (
+    SELECT computing_queue_id, CASE WHEN computing_queue_id IS NULL THEN task_queue_id END AS task_queue_id,
+        count(lease_holder) AS leased,
+        count(*) FILTER (WHERE lease_holder IS NULL AND status NOT IN ({JOB.delivering.sql})) AS waiting,
+        count(*) FILTER (WHERE status IN ({JOB.delivering.sql})) AS delivering,
+        count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held, count(*) AS n
+    FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL GROUP BY 1, 2
+)
+(
+    SELECT q.name, q.status, j.waiting, j.leased, (
+            SELECT count(*)::int FROM brokerage_pilot p
+            WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s)), j.delivering, j.held, NULL::int
+    FROM live j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id ORDER BY j.waiting DESC, q.name LIMIT %(most)s
+) UNION ALL (
+    SELECT 'any of ' || places.n || ' queues', CASE WHEN places.served THEN 'online' ELSE coalesce(places.states, 'gone') END,
+        j.n, 0, places.pilots, 0, j.held, places.n
+    FROM live j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id CROSS JOIN LATERAL (
+        SELECT count(*)::int AS n, bool_or(q.status = ANY (%(hands_out)s)) AS served,
+            string_agg(DISTINCT q.status, ' or ') AS states,
+            coalesce(sum((SELECT count(*) FROM brokerage_pilot l WHERE l.queue_id = q.id
+                AND l.last_seen > now() - make_interval(mins => %(minutes)s))), 0)::int AS pilots
+        FROM brokerage_requirementplace p JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
+        WHERE p.requirement_set_id = t.requirement_set_id) AS places
+    WHERE j.computing_queue_id IS NULL ORDER BY j.n DESC LIMIT %(most)s
+)
+"""
+
+
 def queue_loads(task_id: int, using: str = "default") -> list[QueueLoad]:
-    """Where the live jobs of the task are, most waiting first; then open ones, by the queues that may run them."""
-    values: dict[str, Any] = {"task": task_id, "minutes": PILOT_SEEN_MIN, "most": MOST_QUEUES, "user_cap": CAUSE}
+    """Where the live jobs of the task are, most waiting first; then open ones, by the queues that may run them. One
+    statement.
+    """
     with connections[using].cursor() as cursor:
         cursor.execute(
-            f"""
-            SELECT q.name, q.status, j.waiting, j.leased,
-                   (SELECT count(*) FROM brokerage_pilot p
-                    WHERE p.queue_id = q.id AND p.last_seen > now() - make_interval(mins => %(minutes)s)), j.delivering, j.held
-            FROM (
-                SELECT computing_queue_id, count(lease_holder) AS leased,
-                    count(*) FILTER (WHERE lease_holder IS NULL AND status NOT IN ({JOB.delivering.sql})) AS waiting,
-                    count(*) FILTER (WHERE status IN ({JOB.delivering.sql})) AS delivering,
-                    count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held
-                FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL GROUP BY computing_queue_id
-            ) AS j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-            ORDER BY j.waiting DESC, q.name LIMIT %(most)s
-            """,
-            values,
+            _LOADS,
+            {
+                "task": task_id,
+                "minutes": PILOT_SEEN_MIN,
+                "most": MOST_QUEUES,
+                "user_cap": CAUSE,
+                "hands_out": sorted(HANDS_OUT),
+            },
         )
-        loads = [QueueLoad(*row) for row in cursor.fetchall()]
-        cursor.execute(
-            """
-            SELECT w.waiting, places.n, CASE WHEN places.served THEN 'online' ELSE coalesce(places.states, 'gone') END,
-                places.pilots, w.held
-            FROM (
-                SELECT task_queue_id, count(*) AS waiting,
-                    count(*) FILTER (WHERE status = 'throttled' AND sub_status = %(user_cap)s) AS held
-                FROM brokerage_job WHERE task_id = %(task)s AND ended_at IS NULL AND computing_queue_id IS NULL GROUP BY 1
-            ) AS w JOIN brokerage_taskqueue t ON t.id = w.task_queue_id CROSS JOIN LATERAL (
-                SELECT count(*) AS n, bool_or(q.status = ANY (%(hands_out)s)) AS served,
-                    string_agg(DISTINCT q.status, ' or ') AS states,
-                    coalesce(sum((SELECT count(*) FROM brokerage_pilot l WHERE l.queue_id = q.id
-                        AND l.last_seen > now() - make_interval(mins => %(minutes)s))), 0)::int AS pilots
-                FROM brokerage_requirementplace p JOIN brokerage_computingqueue q ON q.id = p.computing_queue_id
-                WHERE p.requirement_set_id = t.requirement_set_id) AS places
-            ORDER BY 1 DESC LIMIT %(most)s
-            """,
-            {**values, "hands_out": sorted(HANDS_OUT)},
-        )
-        return loads + [
-            QueueLoad(f"any of {n} queues", status, waiting, 0, pilots, held=held, queues=n)
-            for waiting, n, status, pilots, held in cursor.fetchall()
+        return [
+            QueueLoad(name, status, waiting, leased, pilots, delivering, held, *([] if n is None else [n]))
+            for name, status, waiting, leased, pilots, delivering, held, n in cursor.fetchall()
         ]

@@ -12,11 +12,10 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Max, Sum
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
-from brokerage.models import LinkLoad, TransferLink
+from brokerage.models import TransferLink
 from brokerage.rules.transfers.room import link_limit
 from brokerage.states import TRANSFER
 
@@ -114,8 +113,7 @@ def link_rows(sites: Collection[str] | None = None, using: str = DEFAULT_DB_ALIA
             found[link][what] = before[0] + n, before[1] + int(size or 0)
             if reason and what in _FAILURES:
                 failures[link][reason] += n
-    limits = {(link.source_id, link.destination_id): link for link in TransferLink.objects.using(using).all()}
-    loads = _loads(using)
+    limits, loads = _limits_and_loads(using)
     links = [
         _row(link, found.get(link, {}), failures.get(link, {}), limits.get(link), loads.get(link, _NO_LOAD))
         for link in {*found, *limits, *(link for link, load in loads.items() if load.load_files)}
@@ -129,7 +127,11 @@ def link_row(source: str, destination: str, using: str = DEFAULT_DB_ALIAS) -> Li
     link = source, destination
     rows = link_rows({source}, using)
     known = next((row for row in rows if (row.source, row.destination) == link), None)
-    return known or _row(link, {}, {}, None, _loads(using).get(link, _NO_LOAD))
+    return known or _row(link, {}, {}, None, _limits_and_loads(using)[1].get(link, _NO_LOAD))
+
+
+_Link = tuple[str, str]
+"""Source and destination."""
 
 
 class _Load(NamedTuple):
@@ -145,11 +147,35 @@ _NO_LOAD = _Load()
 _FAILURES = frozenset({"resting", "failed"})
 
 
-def _loads(using: str) -> Mapping[tuple[str, str], _Load]:
-    """Own figures of all links: open files of all activities together; the rates are the link's, the same for each activity."""
-    summed = LinkLoad.objects.using(using).values_list("source", "destination")
-    figures = summed.annotate(n=Sum("files"), size=Sum("bytes"), hour=Max("mbps_1h"), day=Max("mbps_1d")).order_by()
-    return {(source, to): _Load(n, int(size), hour, day) for source, to, n, size, hour, day in figures}
+_OWN = (
+    "max_active", "mb_per_s", "halved_until", "blocked_until", "blocked_why", "counted_since", "n_done", "n_failed",
+)  # fmt: skip
+"""Columns of TransferLink that a row tells."""
+_LIMITS_AND_LOADS = f"""
+SELECT coalesce(l.source_id, d.source), coalesce(l.destination_id, d.destination), l.id, d.files, d.bytes, d.hour, d.day,
+    {", ".join(f"l.{name}" for name in _OWN)}
+FROM brokerage_transferlink l FULL JOIN (
+    SELECT source, destination, sum(files)::bigint AS files, sum(bytes)::bigint AS bytes, max(mbps_1h) AS hour,
+        max(mbps_1d) AS day
+    FROM brokerage_linkload GROUP BY 1, 2
+) AS d ON d.source = l.source_id AND d.destination = l.destination_id
+"""
+
+
+def _limits_and_loads(using: str) -> tuple[Mapping[_Link, TransferLink], Mapping[_Link, _Load]]:
+    """Limits of links, and own figures of all: open files of all activities together; the rates are the link's, the same for each
+    activity. One statement.
+    """
+    limits: dict[_Link, TransferLink] = {}
+    loads: dict[_Link, _Load] = {}
+    with connections[using].cursor() as cursor:
+        cursor.execute(_LIMITS_AND_LOADS)
+        for source, destination, id_, files, size, hour, day, *own in cursor.fetchall():
+            if id_ is not None:
+                limits[source, destination] = TransferLink(**dict(zip(_OWN, own, strict=True)))
+            if files is not None:
+                loads[source, destination] = _Load(files, size, hour, day)
+    return limits, loads
 
 
 def _row(

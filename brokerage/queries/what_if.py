@@ -15,6 +15,7 @@ from brokerage.queries.asks import sites_with
 from brokerage.queries.chunks import CannotAsk
 from brokerage.queries.decision_requests import DecisionRequests
 from brokerage.queries.feeds import stale_feeds
+from brokerage.queries.recent_snapshot import recent_snapshot
 from brokerage.queries.site_limits import station_sites
 from brokerage.queries.usable_input import peek
 from brokerage.rules.decision.assembly import DecisionRequest
@@ -22,6 +23,7 @@ from brokerage.rules.decision.policy_choice import Unusable
 from brokerage.rules.explain.edits import Edit, edited_ask
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.explain.what_if import what_if as decide_with_edits
+from brokerage.rules.world.grid_snapshot import GridSnapshot
 from workqueues.models import Task
 from workqueues.splitters.check import BadPlan
 from workqueues.states import TASK
@@ -37,11 +39,11 @@ class NothingToDecide(Exception):
     """The brokerage has nothing to decide about the task; the message says why."""
 
 
-def what_if(task: Task, edits: Sequence[Edit] = ()) -> WhatIf:
-    """Decide now, and once more with the edits. Raises NothingToDecide, BadEdits."""
+def what_if(task: Task, edits: Sequence[Edit] = (), *, lately: bool = False) -> WhatIf:
+    """Decide now, and once more with the edits. `lately`: on the snapshot that pages share. Raises NothingToDecide, BadEdits."""
     try:
         with reading_only():
-            request = current_request(task)
+            request = current_request(task, recent_snapshot() if lately else None)
             edits = _with_offers(request, edits)
         return decide_with_edits(request, edits)
     except (Unusable, BadPlan, CannotAsk) as no:
@@ -66,15 +68,15 @@ def reading_only() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def current_request(task: Task) -> DecisionRequest:
+def current_request(task: Task, snapshot: GridSnapshot | None = None) -> DecisionRequest:
     """What the agents would ask now. Raises NothingToDecide, BadPlan, CannotAsk, and Unusable for what is not there."""
     if task.status in TASK.final:
         raise NothingToDecide(f"the task has ended: {task.status}")
     if (task.old_status if task.status == "pending" else task.status) == "assigning":
-        return DecisionRequests.load([task], whole=True).for_nucleus(task)
+        return DecisionRequests.load([task], whole=True, snapshot=snapshot).for_nucleus(task)
     if stale := stale_feeds(clock.now()):
         raise NothingToDecide(stale[0])
-    requests = DecisionRequests.load([task])
+    requests = DecisionRequests.load([task], snapshot=snapshot)
     masters = requests.batch.masters(task)
     if not masters:
         raise NothingToDecide("the datasets of the task are not known yet")

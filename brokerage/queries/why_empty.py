@@ -27,9 +27,11 @@ _NAMES: dict[str, tuple[str, ...]] = {}
 """Fingerprint of candidates -> their names, in order: a digest of them, so that it never changes what it stands for."""
 
 
-def why_empty_of(queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default") -> WhyEmpty:
-    """What keeps work away from a queue, from the decisions about tasks of these VOs (None = all)."""
-    return why_empty(queue.name, load_of(queue, using), _seen(queue.name, vos, using))
+def why_empty_of(
+    queue: ComputingQueue, vos: Sequence[str] | None = None, using: str = "default", load: Load | None = None
+) -> WhyEmpty:
+    """What keeps work away from a queue, from the decisions about tasks of these VOs (None = all). `load`: if known."""
+    return why_empty(queue.name, load or load_of(queue, using), _seen(queue.name, vos, using))
 
 
 def load_of(queue: ComputingQueue, using: str = "default") -> Load:

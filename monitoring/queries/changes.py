@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from brokerage.models import JobChange, TransferChange
 from monitoring.queries.database import alias
 from workqueues.models import TaskChange
+from workqueues.rules.task.automatic_steps import AutomaticStep, of_job, of_task
 
 MOST = 200
 """Moves that a page shows, the newest."""
@@ -16,7 +17,10 @@ MOST = 200
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One move. `lasted_s`: seconds that the new state lasted; None for the one that still does. `attempt`: of a transfer."""
+    """One move. `lasted_s`: seconds that the new state lasted; None for the one that still does. `attempt`: of a transfer.
+
+    `rule`: by which the system made it, in words; `keys`: those of the configuration on which it depends.
+    """
 
     at: datetime
     old: str
@@ -25,6 +29,8 @@ class Move:
     why: str
     lasted_s: float | None
     attempt: int = 0
+    rule: str = ""
+    keys: tuple[str, ...] = ()
 
 
 def task_moves(task_id: int) -> list[Move]:
@@ -44,5 +50,13 @@ def _moves(changes: Iterable[TaskChange | JobChange | TransferChange]) -> list[M
     for change in changes:
         lasted_s = (moves[-1].at - change.at).total_seconds() if moves else None
         attempt = change.attempt if isinstance(change, TransferChange) else 0
-        moves.append(Move(change.at, change.old, change.new, change.who, change.why, lasted_s, attempt))
+        rule = _rule(change)
+        move = Move(change.at, change.old, change.new, change.who, change.why, lasted_s, attempt)
+        moves.append(replace(move, rule=rule.rule, keys=rule.keys) if rule else move)
     return moves
+
+
+def _rule(change: TaskChange | JobChange | TransferChange) -> AutomaticStep | None:
+    if isinstance(change, TaskChange):
+        return of_task(change.old, change.new, change.who)
+    return of_job(change.old, change.new, change.who, change.why) if isinstance(change, JobChange) else None

@@ -41,15 +41,13 @@ class StateCounts:
         return not self.live and not self.ended
 
 
-_TASKS_LIVE = """
-SELECT status, count(*) FROM (
+_TASKS = """
+WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
+SELECT status, true, count(*), 0, 0 FROM (
     SELECT status FROM workqueues_task WHERE status = ANY(%(live)s) AND (%(everything)s OR vo = ANY(%(vos)s)) LIMIT %(most)s
 ) AS bounded GROUP BY status
-"""
-
-_TASKS_ENDED = """
-WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
-SELECT t.status, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
+UNION ALL
+SELECT t.status, false, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
 FROM workqueues_task t
 WHERE t.id > (SELECT id FROM newest) - %(recent)s AND t.ended_at IS NOT NULL AND (%(everything)s OR t.vo = ANY(%(vos)s))
 GROUP BY t.status
@@ -70,9 +68,10 @@ UNION ALL SELECT '', false, 0, 0, counted_at FROM brokerage_tallymark
 
 
 def task_counts(scope: VoScope) -> StateCounts:
-    """Tasks by state; two statements."""
-    live = dict(rows(_TASKS_LIVE, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1}))
-    ended = rows(_TASKS_ENDED, {**seen_by(scope), "recent": RECENT})
+    """Tasks by state; one statement."""
+    found = rows(_TASKS, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1, "recent": RECENT})
+    live = {state: n for state, is_live, n, _, _ in found if is_live}
+    ended = [(state, n, hour, newest) for state, is_live, n, hour, newest in found if not is_live]
     return StateCounts(
         live={state: live[state] for state in TASK.states if state in live},
         ended={name: n for name in TASK.states for state, n, _, _ in ended if state == name},

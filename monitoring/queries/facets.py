@@ -25,13 +25,13 @@ OF_JOBS = "their live jobs"
 _JOBS = """
 SELECT g.family, CASE WHEN grouping(l.what) = 0 THEN 'status' WHEN grouping(g.queue) = 0 THEN 'queue'
         WHEN grouping(g.share) = 0 THEN 'share' WHEN grouping(g.kind) = 0 THEN 'kind' ELSE 'user_name' END,
-    coalesce(l.what, g.queue, g.share, g.kind::text, g.user_name), sum(l.n)::bigint
+    coalesce(l.what, g.queue, g.share, g.kind::text, g.user_name), sum(l.n::int)
 FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
-WHERE g.family IN ('vo', 'place', 'user') AND (%(everything)s OR g.vo = ANY(%(vos)s))
+WHERE g.family IN ('vo', 'queue', 'share', 'user') AND (%(everything)s OR g.vo = ANY(%(vos)s))
 GROUP BY GROUPING SETS ((g.family, l.what), (g.family, g.queue), (g.family, g.share), (g.family, g.kind), (g.family, g.user_name))
-HAVING sum(l.n) > 0
+HAVING sum(l.n::int) > 0
 """
-_FAMILIES = {"status": "vo", "queue": "place", "share": "place", "kind": "place", "user_name": "user"}
+_FAMILIES = {"status": "vo", "queue": "queue", "share": "share", "kind": "share", "user_name": "user"}
 """By what is counted -> the family that counts by it."""
 _TASKS = """
 SELECT s.status, (SELECT count(*) FROM (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import JobInput
@@ -94,17 +94,29 @@ def find_file(file_id: int, scope: VoScope) -> File | None:
     return visible_files(scope).select_related("dataset").filter(id=file_id).first()
 
 
+_SHARED = Q(tracked=False) | Q(event_range_id__isnull=False)
+_ALONE = Q(tracked=True, event_range_id__isnull=True)
+_USES = (
+    Q(status="returned")
+    | (Q(status="live") & _ALONE)
+    | (Q(status="live") & _SHARED)
+    | (Q(status="used") & _ALONE)
+    | (Q(status="used") & _SHARED)
+)
+"""All that there is, in the words of the indexes by file: each of them has some."""
+
+
 def file_details(file: File) -> FileDetails:
     """All that its page shows; three statements."""
     using = alias()
     copies = copies_of([file]).get((file.dataset.dataset_name, file.lfn), ())
-    inputs = JobInput.objects.using(using).filter(file_id=file.id).select_related("job__computing_queue").order_by("-id")[:MOST]
+    inputs = JobInput.objects.using(using).filter(_USES, file_id=file.id).select_related("job__computing_queue")
     uses = [
         FileUse(
             use.job_id, use.attempt_nr, use.status, use.job.status,
             use.job.computing_queue.name if use.job.computing_queue else "", use.job.status_since,
         )
-        for use in inputs
+        for use in inputs.order_by("-id")[:MOST]
     ]  # fmt: skip
     changes = FileChange.objects.using(using).filter(file_id=file.id).order_by("-id")[:MOST]
     return FileDetails(_row(file, copies), copies, uses, list(changes))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.rules.facts.series import USUAL, Asked, Series
 from brokerage.states import JOB
 from monitoring.plots import HOUR_S, Plot
-from monitoring.queries.series import STATE_GROUPS, WINDOWS, added, by_state, counted, flows
+from monitoring.queries.series import STATE_GROUPS, WINDOWS, added, by_state, counted, flows, in_steps
 
 Only = Mapping[str, str | int | tuple[str, ...]]
 
@@ -48,7 +48,7 @@ class History:
     @property
     def plots(self) -> list[Plot]:
         """Jobs by state, and what they did."""
-        return [by_state(self.found), by_hours(flows(self.found, "Started, finished and failed"))]
+        return [by_state(self.found), in_steps(flows(self.found, "Started, finished and failed"), HOUR_S)]
 
     @property
     def steps(self) -> list[Step]:
@@ -63,17 +63,6 @@ class History:
     def now(self, states: Sequence[str]) -> int:
         """How many jobs were in these states when they were last counted."""
         return sum(self.found.line(state).points[-1] for state in states)
-
-
-def by_hours(plot: Plot) -> Plot:
-    """What happened in the whole hours of a plot, so that few jobs make no spikes; one of an hour stays as it is."""
-    if len(plot.times) * plot.step_s <= HOUR_S:
-        return plot
-    size = HOUR_S // plot.step_s
-    first = next((i for i, at in enumerate(plot.times) if at.timestamp() % HOUR_S == 0), len(plot.times))
-    begins = range(first, len(plot.times) - size + 1, size)
-    curves = [replace(curve, points=[sum(curve.points[i : i + size]) for i in begins]) for curve in plot.curves]
-    return replace(plot, times=[plot.times[i] for i in begins], step_s=HOUR_S, curves=curves)
 
 
 def history(scope: VoScope, window: str, only: Only) -> History:

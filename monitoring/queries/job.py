@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import Job, JobRetryHistory, Pilot
@@ -17,10 +18,12 @@ from monitoring.queries.copies import Copy, copies_of
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import NO_QUEUE, OPEN, memory_of
 from workqueues.models import File, Task
+from workqueues.states import OUTPUT_FILE
 
 MOST_FILES = 500
 """Inputs, and outputs, that a page shows."""
 MOST_TRIES = 100
+MOST_LINKS = 2 * MOST_TRIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,11 @@ SAME = ("lfn", "type", "status", "fsize", "checksum", "n_events", "no_output", "
 
 
 def find_job(job_id: int, scope: VoScope) -> Job | None:
-    """The job with its specification and result, and who submitted its task, if there is one in the scope."""
+    """The job with its specification and result, and who submitted its task, if there is one in the scope; one statement."""
     related = ("spec", "result", "computing_queue")
     submitter = Task.objects.filter(id=OuterRef("task_id")).values("submitted_by")
-    jobs = Job.objects.using(alias()).select_related(*related).annotate(submitted_by=Subquery(submitter))
+    links = JobRetryHistory.objects.filter(Q(old_job_id=OuterRef("pk")) | Q(new_job_id=OuterRef("pk")))
+    jobs = Job.objects.using(alias()).select_related(*related).annotate(submitted_by=Subquery(submitter), linked=Exists(links))
     return jobs.filter(scope.q("spec__vo"), id=job_id).first()
 
 
@@ -90,13 +94,13 @@ def job_outputs(job_id: int, **only: Any) -> list[OutputRow]:
     """Outputs of a job, at most MOST_FILES, or those of them that `only` says; two statements."""
     chosen = File.objects.using(alias()).filter(out_job_id=job_id, **only).select_related("dataset")
     files = list(chosen.order_by("type", "id")[:MOST_FILES])
-    copies = copies_of(files)
+    copies = copies_of([f for f in files if f.status not in OUTPUT_FILE.unmade])
     return [
         OutputRow(
             **{name: getattr(f, name) for name in SAME},
             file_id=f.id,
             dataset_name=f.dataset.dataset_name,
-            copies=tuple(copies[f.dataset.dataset_name, f.lfn]),
+            copies=tuple(copies.get((f.dataset.dataset_name, f.lfn), ())),
         )
         for f in sorted(files, key=lambda f: f.type != "output")
     ]
@@ -108,20 +112,28 @@ def pilot_of(job: Job) -> Pilot | None:
     return None if pilot_id is None else Pilot.objects.using(alias()).select_related("queue").filter(id=pilot_id).first()
 
 
-def merges_of(job_id: int) -> tuple[list[int], list[int]]:
-    """Jobs whose outputs this one merges, and those that were made to merge its own, by id."""
-    links = JobRetryHistory.objects.using(alias()).filter(relation_type=MERGE_RELATION)
-    near = links.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id)).values_list("old_job_id", "new_job_id")[:MOST_TRIES]
-    pairs = sorted(set(near))
+def links_of(job: Job) -> list[JobRetryHistory]:
+    """What ties a job that was found to others: tries before and after, and merging; one statement, none where nothing does."""
+    if not vars(job)["linked"]:
+        return []
+    history = JobRetryHistory.objects.using(alias())
+    return list(history.filter(Q(old_job_id=job.id) | Q(new_job_id=job.id)).order_by("id")[:MOST_LINKS])
+
+
+def merges_of(job_id: int, links: Iterable[JobRetryHistory]) -> tuple[list[int], list[int]]:
+    """Of the links of a job: jobs whose outputs this one merges, and those that were made to merge its own, by id."""
+    pairs = sorted({(link.old_job_id, link.new_job_id) for link in links if link.relation_type == MERGE_RELATION})
     return [old for old, new in pairs if new == job_id], [new for old, new in pairs if old == job_id]
 
 
-def tries_of(job_id: int) -> list[Try]:
-    """The job with those that it took inputs over from and that took over from it, by id; empty when it is alone."""
-    history = JobRetryHistory.objects.using(alias()).exclude(relation_type=MERGE_RELATION)
-    near = list(history.filter(Q(old_job_id=job_id) | Q(new_job_id=job_id)).order_by("id")[:MOST_TRIES])
+def tries_of(links: Iterable[JobRetryHistory]) -> list[Try]:
+    """Of a job with these links: it and those that it took inputs over from and that took over from it, by id; empty when it is
+    alone.
+    """
+    near = [link for link in links if link.relation_type != MERGE_RELATION][:MOST_TRIES]
     if not near:
         return []
+    history = JobRetryHistory.objects.using(alias()).exclude(relation_type=MERGE_RELATION)
     chain = history.filter(origin_job_id__in={link.origin_job_id for link in near}).order_by("id")[:MOST_TRIES]
     retry_of: dict[int, list[int]] = defaultdict(list)
     for link in {(link.old_job_id, link.new_job_id) for link in [*near, *chain]}:

@@ -27,7 +27,7 @@ MOST_QUEUES = 3
 
 _BY_QUEUE = """
 SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
-WHERE g.family = 'error' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
+WHERE g.family = 'error_at' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
     AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
     AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
 GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
@@ -80,7 +80,7 @@ class JobErrors:
 
 def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
     """What errors are counted by, in the VOs of the scope, to filter further."""
-    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR)
+    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR_AT)
 
 
 def job_errors(

@@ -77,12 +77,26 @@ _COLUMNS = {
     "result__error_code": "error_code",
     "result__error_message": "error_message",
 }
+_OF_RESULT = ("start_time", "end_time", "error_code", "error_message", "metrics")
 _SAME = ("id", "task_id", "attempt_nr", "status", "sub_status", "core_count", "priority", "status_since", "ended_at")
 
 
 def job_rows(jobs: QuerySet[Job]) -> list[JobRow]:
     """The rows of a bounded query, in its order; one statement."""
     return [_row(row) for row in jobs.values(*_SAME, "kind", *_COLUMNS, "result__metrics")]
+
+
+def row_of(job: Job) -> JobRow:
+    """The row of a job that was read with its specification, result and queue."""
+    spec, result = getattr(job, "spec", None), getattr(job, "result", None)
+    return _row(
+        {
+            **{name: getattr(job, name) for name in (*_SAME, "kind")},
+            "computing_queue__name": job.computing_queue.name if job.computing_queue else None,
+            "spec__created_at": spec.created_at if spec else None,
+            **{f"result__{name}": getattr(result, name, None) for name in _OF_RESULT},
+        }
+    )
 
 
 def memory_of(metrics: Mapping[str, Any] | None) -> float | None:

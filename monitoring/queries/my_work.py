@@ -10,9 +10,10 @@ from broker_site.foundation.access.permissions import VoScope
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from workqueues.rules.task.attention import Course, attention
 
-MOST = 200
-"""Live tasks that are looked at, and shown, the newest."""
-MOST_ENDED = 50
+MOST_LOOKED_AT = 200
+"""Live tasks that are looked at, the newest."""
+MOST = 50
+"""Live ones that are shown, and ended ones."""
 LATELY = timedelta(days=7)
 """So long an ended task is shown."""
 
@@ -38,9 +39,9 @@ class MyWork:
 def my_work(user_name: str, scope: VoScope, now: datetime) -> MyWork:
     """The tasks of the user in these VOs; six statements at most."""
     own = visible_tasks(scope).filter(user_name=user_name)
-    live = task_rows(own.filter(ended_at=None).order_by("-id")[: MOST + 1])
-    ended = task_rows(own.filter(ended_at__gt=now - LATELY).order_by("-id")[:MOST_ENDED])
-    told = [MyTask(row, attention(_course(row, now))) for row in (*live[:MOST], *ended)]
+    live = task_rows(own.filter(ended_at=None).order_by("-id")[:MOST_LOOKED_AT])
+    ended = task_rows(own.filter(ended_at__gt=now - LATELY).order_by("-id")[:MOST])
+    told = [MyTask(row, attention(_course(row, now))) for row in (*live, *ended)]
     return MyWork([task for task in told if task.attention], live[:MOST], ended, len(live) > MOST)
 
 

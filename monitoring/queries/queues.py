@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
-from brokerage.models import ComputingQueue, LocalOverride, QueueStorage
+from brokerage.models import ComputingQueue, LocalOverride, Pilot, QueueStorage, SiteAdvertisement
 from brokerage.queries.feeds import feed_states
-from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
+from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues, idle_in_a_day
 from brokerage.queries.match_limits import LimitRow, limit_rows
 from brokerage.queries.open_places import open_jobs_of_queues
 from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_age_s
 from brokerage.queries.task_status import PILOT_SEEN_MIN
 from brokerage.rules.dispatch.idle_slots import LONG_S
+from brokerage.rules.explain.why_empty import Load
 from brokerage.states import JOB
-from monitoring.queries.database import alias, rows
-from monitoring.queries.levels import levels_at_queues
+from monitoring.queries.database import alias
+from monitoring.queries.levels import jobs_at, levels_at_queues
 from monitoring.queries.tasks import visible_tasks
 
 
@@ -63,10 +65,17 @@ class QueueDetails:
 
     jobs: Mapping[str, int]
     open_jobs: int
+    status: str
     storages: list[QueueStorage]
     pilots: int
     last_seen: datetime | None
     overrides: list[LocalOverride]
+
+    @property
+    def load(self) -> Load:
+        """What is at the queue now."""
+        waiting, leased = (sum(self.jobs.get(state, 0) for state in states) for states in (JOB.waiting, JOB.leased))
+        return Load(self.status, waiting + self.open_jobs, leased, self.pilots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +117,17 @@ def visible_queues(scope: VoScope) -> QuerySet[ComputingQueue]:
 
 
 def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRow]:
-    """These computing queues by name, with their jobs as the agent tally counted them; four statements, whatever the size."""
+    """These computing queues by name, with their jobs as the agent tally counted them; three statements, whatever the size."""
     jobs = {name: Counter(states) for name, states in levels_at_queues().items()}
-    pilots = dict(
-        rows(
-            """
-            SELECT queue_id, count(*) FROM brokerage_pilot WHERE last_seen > now() - make_interval(mins => %(minutes)s)
-            GROUP BY queue_id
-            """,
-            {"minutes": PILOT_SEEN_MIN},
-        )
-    )
     open_jobs = open_jobs_of_queues(using=alias())
-    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), pilots.get(q.id, 0)) for q in queues.order_by("name")]
+    found = queues.annotate(pilots_seen=_pilots_seen()).only("site", *SAME).order_by("name")
+    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), vars(q)["pilots_seen"]) for q in found]
+
+
+def _pilots_seen() -> Coalesce:
+    """How many pilots of a queue were seen lately."""
+    seen = Pilot.objects.filter(queue=OuterRef("pk"), last_seen__gt=clock.now() - timedelta(minutes=PILOT_SEEN_MIN))
+    return Coalesce(Subquery(seen.order_by().values("queue").annotate(n=Count("*")).values("n")), 0)
 
 
 def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int) -> QueueRow:
@@ -144,11 +151,13 @@ def all_queue_rows() -> list[QueueRow]:
 
 def idle_rows(scope: VoScope, queue: ComputingQueue | None = None) -> list[IdleRow]:
     """Queues at which slots idled in the last day, or only this one: most seconds beside eligible work first."""
-    at_queues = idle_at_queues(queue.id if queue else None, alias())
-    names = {queue.id: queue.name} if queue else dict(ComputingQueue.objects.using(alias()).values_list("id", "name"))
+    if queue is None:
+        at_queues = idle_in_a_day(alias())
+    else:
+        at_queues = dict(zip([queue.name], idle_at_queues(queue.id, alias()).values(), strict=False))
     ids = [idle.task_id for idle in at_queues.values() if idle.task_id]
     seen = set(visible_tasks(scope).filter(id__in=ids).values_list("id", flat=True)) if ids else set()
-    found = [IdleRow(names[id_], idle, idle.task_id if idle.task_id in seen else None) for id_, idle in at_queues.items()]
+    found = [IdleRow(name, idle, idle.task_id if idle.task_id in seen else None) for name, idle in at_queues.items()]
     return sorted(found, key=lambda row: (-row.now.beside, -row.now.day_s[1], -row.now.day_s[2], row.queue))
 
 
@@ -162,31 +171,34 @@ def feed_lines() -> list[FeedLine]:
     return lines
 
 
-def find_queue(name: str) -> ComputingQueue | None:
-    return ComputingQueue.objects.using(alias()).select_related("site").filter(name=name).first()
+def find_queue(name: str, *, pilots: bool = False) -> ComputingQueue | None:
+    """The queue; with `pilots` also how many were seen lately, when the last one was, and whether its site advertises itself."""
+    queues = ComputingQueue.objects.using(alias()).select_related("site")
+    if pilots:
+        of_queue = Pilot.objects.filter(queue=OuterRef("pk")).order_by().values("queue")
+        queues = queues.annotate(
+            pilots_seen=_pilots_seen(),
+            last_seen=Subquery(of_queue.annotate(at=Max("last_seen")).values("at")),
+            advertises=Exists(SiteAdvertisement.objects.filter(site=OuterRef("site"))),
+        )
+    return queues.filter(name=name).first()
 
 
-def site_limits(site: str) -> SiteLimits:
-    """Two statements at most."""
-    ad, most_s = advertised_sites([site], alias()).get(site), max_age_s()
+def site_limits(site: str, *, advertises: bool = True) -> SiteLimits:
+    """Two statements at most; one less where the site never advertised itself."""
+    ad, most_s = advertised_sites([site], alias()).get(site) if advertises else None, max_age_s()
     return SiteLimits(ad, ad.room(most_s) if ad else 0, ad.why_no_room(most_s) if ad else "", limit_rows(site, alias()))
 
 
 def queue_details(queue: ComputingQueue) -> QueueDetails:
-    """Five statements, by index."""
-    ((pilots, last_seen),) = rows(
-        """
-        SELECT count(*) FILTER (WHERE last_seen > now() - make_interval(mins => %(minutes)s)), max(last_seen)
-        FROM brokerage_pilot WHERE queue_id = %(queue)s
-        """,
-        {"queue": queue.id, "minutes": PILOT_SEEN_MIN},
-    )
-    jobs = levels_at_queues(queue.name).get(queue.name, {})
+    """Three statements, by index; of a queue that was found with its pilots."""
+    jobs, open_jobs = jobs_at(queue)
     return QueueDetails(
         jobs={state: jobs[state] for state in JOB.states if state in jobs},
-        open_jobs=open_jobs_of_queues(queue.id, alias()).get(queue.id, 0),
+        open_jobs=open_jobs,
         storages=list(queue.storages.using(alias()).select_related("storage").order_by("storage_id", "access")),
-        pilots=pilots,
-        last_seen=last_seen,
+        status=queue.status,
+        pilots=vars(queue)["pilots_seen"],
+        last_seen=vars(queue)["last_seen"],
         overrides=list(LocalOverride.objects.using(alias()).filter(kind="queue", name=queue.name)),
     )

@@ -82,7 +82,7 @@ def by_text(text: str, scope: VoScope) -> list[Finds]:
 def _newest(kind: str, table: QuerySet[Any], column: str, text: str) -> Finds:
     """Those among the newest with the text in a column, in a bounded time."""
     anywhere = f"*{text}*"
-    page = keyset.page(table.filter(named(column, anywhere)), list, MOST, None, narrow=False)
+    page = keyset.page(table.filter(named(column, anywhere)), list, MOST, None, narrow=False, counted=False)
     finds = [
         Find(kind, reverse(f"page-{kind}", args=[row.id]), f"{row.id} {getattr(row, column)}", row.status) for row in page.rows
     ]

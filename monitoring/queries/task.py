@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.permissions import VoScope
@@ -124,14 +127,27 @@ class TaskSummary:
 
 
 def find_task(task_id: int, scope: VoScope) -> Task | None:
-    """The task, if there is one in the scope."""
+    """The task, if there is one in the scope, with its parent, where it has one there, and its newest children."""
     related = ("work_queue", "params", "job_params_template")
-    return Task.objects.using(alias()).select_related(*related).filter(scope.q(), id=task_id).first()
+    shown = JSONObject(id="id", task_name="task_name", status="status")
+    others = Task.objects.filter(scope.q()).exclude(id=OuterRef("pk"))
+    children = others.filter(parent_tid=OuterRef("pk")).order_by("-id")[:MOST_RELATIVES]
+    tasks = Task.objects.using(alias()).select_related(*related).filter(scope.q(), id=task_id)
+    return tasks.annotate(
+        parent_shown=Subquery(others.filter(id=OuterRef("parent_tid")).values(json=shown)[:1]),
+        children_shown=ArraySubquery(children.values(json=shown)),
+    ).first()
 
 
-def task_facts(task: Task, scope: VoScope) -> TaskSummary:
-    """What belongs to a task; four statements at most."""
-    relatives, datasets = _relatives(task, scope), list(_stored_datasets(task.id))
+def jobs_by_state(states: Iterable[str]) -> JobCounts:
+    """The same of all jobs of a task, where these are already read."""
+    counts = Counter(states)
+    return JobCounts({state: counts[state] for state in JOB.states if state in counts}, capped=False)
+
+
+def task_facts(task: Task, jobs: JobCounts | None = None) -> TaskSummary:
+    """What belongs to a task that was found; three statements at most. `jobs`: where they are counted already."""
+    datasets, near = list(_stored_datasets(task.id)), vars(task)
     return TaskSummary(
         task=task,
         parameters=task.params.task_params if hasattr(task, "params") else {},
@@ -139,9 +155,9 @@ def task_facts(task: Task, scope: VoScope) -> TaskSummary:
         files=_files(task.id, datasets),
         datasets=_dataset_rows(datasets),
         places=_places(datasets),
-        parent=next((r for r in relatives if r.id == task.parent_tid), None),
-        children=[r for r in relatives if r.id != task.parent_tid],
-        jobs=count_jobs(task.id),
+        parent=RelatedTask(**near["parent_shown"]) if near["parent_shown"] else None,
+        children=[RelatedTask(**child) for child in near["children_shown"]],
+        jobs=jobs or count_jobs(task.id),
         binding=_binding(task),
     )
 
@@ -208,15 +224,6 @@ def dealt_out(attributes: str) -> str:
     else:
         amount = f"{rule.ratio:g} for each file"
     return amount if rule.tracked else f"{amount}, used again and again"
-
-
-def _relatives(task: Task, scope: VoScope) -> list[RelatedTask]:
-    """The parent, where the task has one, and the newest children."""
-    related = Task.objects.using(alias()).filter(scope.q()).exclude(id=task.id)
-    columns = ("id", "task_name", "status")
-    parents = related.filter(id=task.parent_tid or 0).values_list(*columns)
-    children = related.filter(parent_tid=task.id).order_by("-id").values_list(*columns)[:MOST_RELATIVES]
-    return [RelatedTask(*row) for row in parents.union(children, all=True)]
 
 
 def count_jobs(task_id: int) -> JobCounts:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 
 from broker_site.foundation.kernel import clock
+from brokerage.queries.automatic_steps import step_of
 from brokerage.states import JOB
 from monitoring.histograms import Histogram
 from monitoring.plots import Curve, Plot
@@ -23,7 +24,7 @@ from workqueues.rules.task.estimate import Estimate, Pace, estimate, why_none
 
 MOST_JOBS = 200_000
 """Jobs of a task that are counted; beyond, numbers are lower bounds."""
-MOST_ENDED, MOST_SUMMED = 2_000, 4_000
+MOST_ENDED, MOST_SUMMED = 2_000, 2_000
 """The newest ended jobs whose run time and memory are shown; finished ones whose files and events are added up."""
 MOST_QUEUES, MOST_DECISIONS, MOST_NOTES, MOST_FILE_CHANGES = 50, 30, 30, 5_000
 STEPS_S = (10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 7 * 86_400)
@@ -77,18 +78,29 @@ SELECT * FROM (
     FROM notes GROUP BY new, who, why, date_trunc('minute', at) ORDER BY 1 DESC LIMIT %(notes)s) AS files
 UNION ALL
 SELECT since, 'throttle', cause, '', why FROM workqueues_taskthrottle WHERE task_id = %(task)s
+UNION ALL
+SELECT * FROM (
+    SELECT at, 'note', rule, who, concat_ws('; ', nullif(why, ''), (
+        SELECT string_agg(format('%%s %%s to %%s', key, before->>key, after->>key), ', ' ORDER BY key)
+        FROM jsonb_object_keys(after) AS key))
+    FROM workqueues_tasknote WHERE task_id = %(task)s ORDER BY id DESC LIMIT %(notes)s) AS own
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that happened to the task. `kind`: state, brokerage, files or throttle; `what` it came to, by whom, and why."""
+    """Something that happened to the task. `kind`: state, brokerage, files, throttle, note; `what` it came to, by whom, and why.
+
+    `rule`: of what the system did by itself, in words; `keys`: those of the configuration on which it depends.
+    """
 
     at: datetime
     kind: str
     what: str
     who: str
     why: str
+    rule: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +278,11 @@ def _histograms(task_id: int) -> tuple[Histogram, Histogram]:
 def _happenings(task_id: int, moves: Sequence[Move]) -> list[Happening]:
     """State changes and what else is kept of the task, the newest first."""
     bounds = {"changes": MOST_FILE_CHANGES, "decisions": MOST_DECISIONS, "notes": MOST_NOTES}
-    beside = [Happening(*row) for row in rows(_BESIDE, {"task": task_id, **bounds})]
-    states = [Happening(move.at, "state", move.new, move.who, move.why) for move in moves]
+    beside = [_happening(*row) for row in rows(_BESIDE, {"task": task_id, **bounds})]
+    states = [_happening(move.at, "state", move.new, move.who, move.why, move.old) for move in moves]
     return sorted([*beside, *states], key=lambda one: one.at, reverse=True)
+
+
+def _happening(at: datetime, kind: str, what: str, who: str, why: str, old: str = "") -> Happening:
+    step = step_of(kind, old, what, who) if kind != "brokerage" else None
+    return Happening(at, kind, what, who, why, *((step.rule, step.keys) if step else ()))

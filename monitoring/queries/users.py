@@ -13,7 +13,7 @@ from brokerage.states import JOB
 from monitoring.queries.database import rows, seen_by
 from workqueues.rules.shares.mapping import UNDEFINED
 
-MOST_USERS = 500
+MOST_USERS = 100
 """Users that a page shows, those with most jobs."""
 DAY_H = 24
 
@@ -23,16 +23,23 @@ WITH g AS MATERIALIZED (
     WHERE family = 'user' AND user_name <> '' AND (%(everything)s OR vo = ANY(%(vos)s))
         AND (%(shares)s::text[] IS NULL OR share = ANY (%(shares)s))
         AND (%(name)s::text IS NULL OR user_name = %(name)s) AND (%(part)s = '' OR strpos(lower(user_name), lower(%(part)s)) > 0)
-), counted AS (
+), alive AS MATERIALIZED (
     SELECT g.user_name, g.share,
-        coalesce(sum(l.n) FILTER (WHERE l.what IN ({JOB.waiting.sql})), 0) AS waiting,
-        coalesce(sum(l.n) FILTER (WHERE l.what IN ({JOB.leased.sql})), 0) AS running,
-        coalesce(sum(l.n) FILTER (WHERE l.what IN ({JOB.delivering.sql})), 0) AS ending, 0 AS finished, 0 AS failed
+        coalesce(sum(l.n::int) FILTER (WHERE l.what IN ({JOB.waiting.sql})), 0) AS waiting,
+        coalesce(sum(l.n::int) FILTER (WHERE l.what IN ({JOB.leased.sql})), 0) AS running,
+        coalesce(sum(l.n::int) FILTER (WHERE l.what IN ({JOB.delivering.sql})), 0) AS ending
     FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id WHERE l.n > 0 GROUP BY 1, 2
+), first AS MATERIALIZED (
+    SELECT user_name FROM alive GROUP BY 1 ORDER BY sum(running + ending) DESC, sum(waiting) DESC, user_name LIMIT %(most)s
+), shown AS MATERIALIZED (
+    SELECT id, user_name, share FROM g
+    WHERE (SELECT count(*) FROM first) < %(most)s OR user_name IN (SELECT user_name FROM first)
+), counted AS (
+    SELECT user_name, share, waiting, running, ending, 0 AS finished, 0 AS failed FROM alive
     UNION ALL
-    SELECT g.user_name, g.share, 0, 0, 0, coalesce(sum(b.n) FILTER (WHERE b.what = 'finished'), 0),
-        coalesce(sum(b.n) FILTER (WHERE b.what = 'failed'), 0)
-    FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
+    SELECT s.user_name, s.share, 0, 0, 0, coalesce(sum(b.n::int) FILTER (WHERE b.what = 'finished'), 0),
+        coalesce(sum(b.n::int) FILTER (WHERE b.what = 'failed'), 0)
+    FROM shown s JOIN brokerage_tallybucket b ON b.group_id = s.id
     WHERE b.step_s = {HOUR_S} AND b.what IN ({JOB.reported.sql}) AND b.at > now() - make_interval(hours => {DAY_H})
     GROUP BY 1, 2
 ), users AS (
@@ -83,7 +90,7 @@ class UserRow:
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """Those with most jobs first; `n`: how many there are in all."""
+    """Those with most jobs first; `n`: how many there are; where more are alive than are shown, of these."""
 
     rows: Sequence[UserRow]
     n: int

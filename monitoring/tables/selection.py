@@ -14,7 +14,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.filtering import ListFilter
 from broker_site.foundation.rest.keyset import BadCursor, Cursor
 
-SIZE = 100
+SIZE = 50
 MOST = 1000
 """Largest page (reliability rule S21)."""
 PLACE = ("cursor", "limit", "live")

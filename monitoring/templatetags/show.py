@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -16,7 +17,7 @@ from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.filter_words import quoted
 from brokerage.rules.dispatch.settlement import first_line
-from monitoring.charts import progress_bar, share_bar, state_ribbon, throttle_ribbon
+from monitoring.charts import files_told, progress_bar, share_bar, state_ribbon, throttle_ribbon
 from monitoring.error_words import ERRORS
 from monitoring.histograms import draw_histogram
 from monitoring.plots import draw, sparkline
@@ -175,6 +176,7 @@ def pretty(value: Any) -> str:
 
 
 @register.simple_tag
+@lru_cache(1_024)
 def badge(kind: str, state: str) -> SafeString:
     """A state: symbol and word, with a sentence for who points at it."""
     word = WORDS[kind].get(state, UNKNOWN)
@@ -185,6 +187,7 @@ def badge(kind: str, state: str) -> SafeString:
 
 
 register.simple_tag(progress_bar, name="progress")
+register.simple_tag(files_told)
 register.simple_tag(share_bar, name="share")
 register.simple_tag(draw, name="plot_picture")
 register.simple_tag(sparkline)

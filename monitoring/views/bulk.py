@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, JsonResponse, QueryDict
 
 from broker_site.foundation.access.authentication import authenticate
@@ -13,6 +13,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.rest.paging import LARGEST_ID
 from brokerage.api.filtering import JobFilter
 from brokerage.models import BulkAction, BulkTarget
+from brokerage.queries.bulk_actions import actions_of, may_stop
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.tasks import visible_tasks
@@ -23,6 +24,8 @@ READ, MAKE = "bulk:read", "bulk:make"
 ACTS = {"tasks": ("kill", "retry", "pause", "resume", "priority"), "jobs": ("kill", "retry")}
 MOST = 20_000
 SAMPLE, MOST_SHOWN = 10, 200
+OUTCOMES = ("skipped", "not_done", "done")
+"""In this order they are shown."""
 LONGEST_ID = 19
 """Digits of a number that is beyond every row."""
 KNOWN = ("of", "act", "id", "all", "filter")
@@ -65,29 +68,31 @@ def bulk_new(request: HttpRequest) -> HttpResponseBase:
 
 @page(READ)
 def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpResponseBase:
-    """How far an act is; skipped targets first, each with its reason. Of one's own, or of anybody for superusers."""
+    """How far an act is; skipped targets first, each with its reason. Of those that the caller may see."""
     caller = authenticate(request)
-    mine = Q() if caller.superuser else Q(user=caller.user)
-    actions = BulkAction.objects.using(alias()).filter(mine)
+    actions = actions_of(caller, alias())
     action = actions.filter(pk=action_id).first() if action_id <= LARGEST_ID else None
     if action is None:
-        raise Http404(f"There is no act {action_id} of yours.")
+        raise Http404(f"There is no act {action_id} that you may see.")
     # Not on the connection of the pages: its role does not read users.
     who = User.objects.values_list("username", flat=True).get(pk=action.user_id)
     targets = BulkTarget.objects.using(alias()).filter(action=action)
-    counted = dict(targets.values_list("outcome").annotate(n=Count("id")).order_by())
-    shown = [row for outcome in ("skipped", "done") for row in targets.filter(outcome=outcome).order_by("-id")[:MOST_SHOWN]]
-    told = {"n": action.n, "done": counted.get("done", 0), "skipped": counted.get("skipped", 0), "left": counted.get("", 0)}
+    shown = [row for outcome in OUTCOMES for row in targets.filter(outcome=outcome).order_by("-id")[:MOST_SHOWN]]
+    told = {name: getattr(action, name) for name in ("n", "done", "skipped", "not_done")}
+    told["left"] = told["n"] - told["done"] - told["skipped"] - told["not_done"]
     if data:
-        document = {
-            name: getattr(action, name) for name in ("id", "of", "act", "options", "comment", "selection", "at", "ended_at")
-        }
+        names = ("id", "of", "act", "options", "comment", "selection", "at", "stopped_at", "stopped_by", "ended_at")
         rows = [{"target_id": row.target_id, "outcome": row.outcome, "said": row.said} for row in shown]
-        return JsonResponse({**document, "who": who, **told, "targets": rows})
-    # A filter that came by REST has texts, one of a page may have several words for a name.
-    named = [(name, ",".join(words) if isinstance(words, list) else words) for name, words in (action.selection or {}).items()]
-    context = {"action": action, "who": who, "targets": shown, "most": MOST_SHOWN, "selected": named, **told}
-    return show(request, "bulk.html", action.of, context)
+        return JsonResponse({**{name: getattr(action, name) for name in names}, "who": who, **told, "targets": rows})
+    stops = action.stopped_at is None and action.ended_at is None and may_stop(caller, action)
+    selection = [(name, ",".join(map(str, value)) if isinstance(value, list) else value) for name, value in _chosen(action)]
+    context = {"action": action, "who": who, "targets": shown, "most": MOST_SHOWN, "may_stop": stops, "selection": selection}
+    return show(request, "bulk.html", action.of, {**context, **told})
+
+
+def _chosen(action: BulkAction) -> list[tuple[str, Any]]:
+    """The filter, by name; pages send lists, REST texts too."""
+    return list((action.selection or {}).items())
 
 
 def _table(request: HttpRequest, of: str) -> QuerySet[Any]:

@@ -19,12 +19,12 @@ from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
 from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
-from monitoring.queries.job import MOST_FILES, find_job, job_outputs, merges_of, pilot_of, tries_of, used_of
+from monitoring.queries.job import MOST_FILES, find_job, job_outputs, links_of, merges_of, pilot_of, tries_of, used_of
 from monitoring.queries.job_samples import samples_of
-from monitoring.queries.jobs import job_rows, visible_jobs
+from monitoring.queries.jobs import job_rows, row_of, visible_jobs
 from monitoring.queries.queues import all_queue_rows, find_queue, idle_rows, queue_details, site_limits
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS, states_plot
-from monitoring.queries.task import find_task, task_facts
+from monitoring.queries.task import find_task, jobs_by_state, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables.selection import read
 from monitoring.views.asks import visible_asks
@@ -77,9 +77,11 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
     jobs = visible_jobs(scope_of(request, "job:read")).filter(task_id=task_id)
     selection = read(request.GET, table=keyset.name_of(jobs.model))
     visitor = authenticate(request)
+    shown = keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True)
+    all_shown = selection.cursor is None and shown.older is None and row.vo in scope_of(request, "job:read")
     context = {
         "task": row,
-        "facts": task_facts(row, scope),
+        "facts": task_facts(row, jobs_by_state(job.status for job in shown.rows) if all_shown else None),
         "headline": headline(status),
         "errors": status.errors,
         "merges": status.merges,
@@ -89,7 +91,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "word": WORDS["task"][row.status],
         "final": row.status in TASK.final,
         "selection": selection,
-        "page": keyset.page(jobs, job_rows, JOBS_SHOWN, selection.cursor, narrow=True),
+        "page": shown,
         "moves": task_moves(task_id),
         "moving": [] if row.status in TASK.final else files_moving(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
@@ -133,17 +135,15 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     row = find_job(job_id, scope)
     if row is None:
         raise Http404(f"There is no job {job_id}, or it belongs to a VO that you cannot look into.")
-    list_rows = job_rows(visible_jobs(scope).filter(id=job_id))
-    if not list_rows:
-        raise Http404(f"Job {job_id} has just been removed.")
-    merges, merged_by = merges_of(job_id)
+    links = links_of(row)
+    merges, merged_by = merges_of(job_id, links)
     outputs, result, spec = job_outputs(job_id), getattr(row, "result", None), getattr(row, "spec", None)
-    tries = tries_of(job_id)
+    tries = tries_of(links)
     before = next((each.retry_of for each in tries if each.id == job_id), ())
     visitor, owned = authenticate(request), (spec.vo, spec.user_name, vars(row)["submitted_by"]) if spec else ("", None, None)
     context = {
         "job": row,
-        "row": list_rows[0],
+        "row": row_of(row),
         "spec": spec,
         "parameters": command_line(spec, alias()) if spec else "",
         "result": result,
@@ -173,19 +173,19 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
 @page("grid:read")
 def queue(request: HttpRequest, name: str) -> HttpResponseBase:
     """What a computing queue is, what is there, and why it gets no work."""
-    row = find_queue(name)
+    row = find_queue(name, pilots=True)
     if row is None:
         raise Http404(f"There is no queue {name[:60]}.")
-    scope = scope_of(request, "decision:read")
+    scope, facts = scope_of(request, "decision:read"), queue_details(row)
     context = {
         "queue": row,
-        "facts": queue_details(row),
+        "facts": facts,
         "idle": next(iter(idle_rows(scope_of(request), row)), None),
-        "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias()),
+        "why": why_empty_of(row, None if scope.everything else sorted(scope.names), alias(), facts.load),
         "most": MOST,
         "asks": visible_asks(request, row),
         "links": links_of_site(row.site_id),
-        "limits": site_limits(row.site_id),
+        "limits": site_limits(row.site_id, advertises=vars(row)["advertises"]),
         "may_look": may(authenticate(request), "queue:look"),
         "may_rebroker": may(authenticate(request), "job:rebroker"),
     }

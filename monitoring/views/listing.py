@@ -16,7 +16,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest import keyset
 from broker_site.foundation.rest.filtering import ListFilter
-from monitoring.tables.exports import MOST, csv_answer, json_answer
+from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.facets import Facet
 from monitoring.tables.form import form_of, wider
 from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, faults_of, read
@@ -55,11 +55,11 @@ class LongList:
 
     def page(self, scope: VoScope, selection: Selection, filters: Any) -> keyset.Page[Any]:
         """Without leafing through other rows where an index serves the filter, or has the rows of a VO in the order shown."""
-        return keyset.page(filters.qs, self.rows, selection.size, selection.cursor, narrow=filters.narrows)
+        return keyset.page(filters.qs, self.rows, selection.size, selection.cursor, narrow=filters.narrows, at_once=True)
 
     def all(self, scope: VoScope, selection: Selection, filters: Any) -> Iterator[Any]:
-        """The filtered table from the cursor down."""
-        return keyset.walk(filters.qs, self.rows, selection.cursor, step=STEP, most=MOST + 1, narrow=filters.narrows)
+        """The filtered table from the cursor down, some rows at a time."""
+        return keyset.walk(filters.qs, self.rows, selection.cursor, step=STEP, narrow=filters.narrows)
 
 
 @dataclass(frozen=True)

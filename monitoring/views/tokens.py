@@ -9,6 +9,7 @@ from broker_site.foundation.access.models import Credential, Role
 from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.kernel import clock
+from brokerage.api.tokens import tokens_of
 from monitoring.views.page import page, show
 
 OWN = "token:own"
@@ -19,9 +20,9 @@ KNOWN = ("vo", "roles", "days", "note")
 @page(OWN)
 def tokens(request: HttpRequest) -> HttpResponseBase:
     """Good ones first; of those that are over the newest. The connection of the pages sees no roles and no tokens."""
-    user, now = authenticate(request).user, clock.now()
-    held = list(Role.objects.filter(user=user).values_list("vo", "role"))
-    mine = Credential.objects.filter(kind="user", user=user).order_by("-id")
+    caller, now = authenticate(request), clock.now()
+    held = list(Role.objects.filter(user=caller.user).values_list("vo", "role"))
+    mine = tokens_of(caller).order_by("-id")
     rows = [(row, _state(row, now)) for row in mine[:MOST]]
     roles = {role for _, role in held}
     context = {

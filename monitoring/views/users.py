@@ -13,7 +13,6 @@ from monitoring.queries.series import WINDOWS
 from monitoring.queries.share_history import find_share
 from monitoring.queries.tasks import visible_tasks
 from monitoring.queries.users import MOST_USERS, UserRow, user_errors, user_rows
-from monitoring.tables.exports import MOST as MOST_ROWS
 from monitoring.tables.exports import csv_answer, json_answer
 from monitoring.tables.selection import unknown
 from monitoring.views.history import KNOWN, data, window_of
@@ -21,6 +20,8 @@ from monitoring.views.page import page, scope_of, show
 
 READ = "job:read"
 FILTERS = ("q", "share")
+MOST_ROWS = 100_000
+"""Owners that JSON and CSV have."""
 LONGEST = 128
 
 
@@ -31,12 +32,12 @@ def users(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # no
     scope = scope_of(request, READ)
     known = find_share(share, scope) if share else None
     shares = (known.leaves if known else (share,)) if share else None
-    found = user_rows(scope, shares, part, MOST_USERS if format == "html" else MOST_ROWS + 1)
+    found = user_rows(scope, shares, part, MOST_USERS if format == "html" else MOST_ROWS)
     if format == "csv":
         return csv_answer(UserRow, found.rows, "users", unknown(request.GET, FILTERS))
     if format == "json":
         more = {"count": found.n, "counted_at": found.counted_at, "as_of": clock.now(), "warnings": unknown(request.GET, FILTERS)}
-        return json_answer(found.rows[:MOST_ROWS], more)
+        return json_answer(found.rows, more)
     context = {"found": found, "q": part, "share": share, "query": request.GET.urlencode()}
     return show(request, "users.html", "users", context, knows=FILTERS)
 

@@ -64,7 +64,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
     problems: tuple[Problem, ...] = ()
     fault, result = "", None
     try:
-        result = ask_what_if(row, form_edits(request.GET))
+        result = ask_what_if(row, form_edits(request.GET), lately=True)
     except BadEdits as bad:
         problems = bad.problems
     except NothingToDecide as nothing:

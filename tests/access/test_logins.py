@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from broker_site.foundation.access import login_limits, throttles
+from broker_site.foundation.access import counting, login_limits
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.access.login_limits import COOKIE, PER_ACCOUNT, PER_ADDRESS, WINDOW_S, wait_s
 from broker_site.foundation.access.models import Audit, User
@@ -40,7 +40,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     own = Clock()
     monkeypatch.setattr(login_limits, "time", own)
-    monkeypatch.setattr(throttles, "_blind_until", float("inf"))  # no Redis: each process counts by itself
+    monkeypatch.setattr(counting, "_blind_until", float("inf"))  # no Redis: each process counts by itself
     return own
 
 
@@ -165,7 +165,7 @@ def test_memory_is_bounded(root: User, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tries_are_counted_for_all_web_processes_together(root: User, settings: Settings, redis_url: str, clock: Clock,
                                                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": redis_url}}
-    monkeypatch.setattr(throttles, "_blind_until", 0.0)
+    monkeypatch.setattr(counting, "_blind_until", 0.0)
     cache.clear()
     answers = []
     for i in range(8):
@@ -181,7 +181,7 @@ def test_tries_are_counted_for_all_web_processes_together(root: User, settings: 
 
 def test_without_redis_each_process_counts_by_itself(root: User, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": "redis://127.0.0.1:1/0"}}
-    monkeypatch.setattr(throttles, "_blind_until", 0.0)
+    monkeypatch.setattr(counting, "_blind_until", 0.0)
     assert login(Client(), "/login/", password=PASSWORD) == 302
     assert [login(Client(), "/login/") for _ in range(7)] == [200] * PER_ACCOUNT + [429] * 2
 

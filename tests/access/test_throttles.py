@@ -9,9 +9,10 @@ from django.core.cache import cache
 from django.test import Client
 from pytest_django import Settings
 
-from broker_site.foundation.access import throttles
+from broker_site.foundation.access import counting, token_limit
 from broker_site.foundation.access.credentials import ensure_user, issue_user_token
 from broker_site.foundation.access.models import User
+from broker_site.foundation.gdpconfig import set_override
 
 Bearer = Callable[[str], Client]
 
@@ -22,7 +23,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sample_site")]
 def two_an_hour(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "DEFAULT_THROTTLE_RATES": {"submit": "2/hour"}}
-    monkeypatch.setattr(throttles, "_blind_until", 0.0)
+    monkeypatch.setattr(counting, "_blind_until", 0.0)
     cache.clear()
 
 
@@ -59,4 +60,34 @@ def test_without_redis_nothing_is_limited_and_nothing_waits(alice: User, bearer:
     }
     client = bearer(issue_user_token(alice).text)
     assert [submit(client) for _ in range(5)] == [201] * 5
-    assert throttles._blind_until > 0
+    assert counting._blind_until > 0
+
+
+def test_a_token_has_so_many_requests_a_minute_its_user_and_other_tokens_more(
+    alice: User, bearer: Bearer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_override("access", "TOKEN_REQUESTS_PER_MINUTE", 2, who="root", why="test")
+    monkeypatch.setattr(token_limit, "time", Clock(1_000_000_015.0))
+    busy, other = bearer(issue_user_token(alice).text), bearer(issue_user_token(alice).text)
+    assert [busy.get("/api/v1/tasks/").status_code for _ in range(3)] == [200, 200, 429]
+    refused = busy.get("/api/v1/tasks/")
+    assert (refused["Content-Type"], refused["Retry-After"]) == ("application/problem+json", "5")
+    assert "its 2 requests of this minute" in refused.json()["detail"]
+    assert other.get("/api/v1/tasks/").status_code == 200
+    signed_in = Client()
+    signed_in.force_login(alice)
+    assert {signed_in.get("/api/v1/tasks/").status_code for _ in range(4)} == {200}
+    token_limit.time.now += 5  # type: ignore[attr-defined]
+    assert busy.get("/api/v1/tasks/").status_code == 200
+    set_override("access", "TOKEN_REQUESTS_PER_MINUTE", 0, who="root", why="test")
+    assert {busy.get("/api/v1/tasks/").status_code for _ in range(4)} == {200}
+
+
+class Clock:
+    """Stands where the module `time` does."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    def time(self) -> float:
+        return self.now

@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.credentials import ensure_user, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, Role
@@ -63,7 +65,7 @@ def test_tasks_by_filter_are_resumed_and_what_refuses_is_skipped_with_its_reason
     assert not Task.objects.filter(status="paused").exists()
     assert Audit.objects.filter(act="task.resume").count() == 3
     assert late.id not in outcomes(operator, number)
-    assert caller("eve", "operator").get(f"{AT}{number}/").status_code == 404
+    assert caller("eve", "submitter").get(f"{AT}{number}/").status_code == 404
     run_agent("refine", looked=True)
     priority = post(operator, of="tasks", act="priority", ids=[other.id], priority=700)
     run_agent("command", looked=True)
@@ -170,6 +172,73 @@ def test_an_act_stops_when_the_token_that_asked_for_it_is_revoked() -> None:
     assert told == {task.id: ("skipped", "the token with which it was asked for is revoked")}
     task.refresh_from_db()
     assert not task.command
+
+
+def test_how_many_match_is_told_before_anything_is_begun() -> None:
+    operator = caller("oda", "operator")
+    tasks = [submitted(parameters(f"many.{n}")).id for n in range(3)]
+    asked = {"of": "tasks", "act": "pause", "filter": {"task_name": "many.*"}}
+    tried = post(operator, **asked, dry_run=True)
+    assert tried.status_code == 200, tried.json()
+    assert (tried.json()["n"], tried.json()["ids"]) == (3, tasks)
+    assert not BulkAction.objects.exists()
+    assert fields(post(operator, **asked, count=3, dry_run="perhaps")) == {"dry_run"}
+    assert post(operator, **asked, count=tried.json()["n"], moment=tried.json()["moment"]).status_code == 202
+
+
+def test_a_stopped_act_leaves_what_is_done_and_tells_what_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, bob, oda = caller("ada", "submitter"), caller("bob", "submitter"), caller("oda", "operator")
+    tasks = [submitted(parameters(f"many.{n}")).id for n in range(6)]
+    number = post(ada, of="tasks", act="kill", ids=tasks).json()["id"]
+    stopping, note, stopped = iter([False, True]), bulk._note, dict[str, Any]()
+
+    def stops_meanwhile(*what: Any) -> None:
+        note(*what)
+        if next(stopping, False):
+            stopped.update(oda.post(f"{AT}{number}/stop/", {"comment": "too many"}, "application/json").json())
+
+    monkeypatch.setattr(bulk, "_note", stops_meanwhile)
+    bulk.carry_on(clock.now(), 10)
+    assert stopped["stopped_by"] == "oda"
+    told = ada.get(f"{AT}{number}/").json()
+    assert (told["n"], told["done"], told["skipped"], told["not_done"]) == (6, 2, 0, 4)
+    assert told["ended_at"] is not None
+    assert [outcome for outcome, _ in sorted(outcomes(ada, number).values())] == ["done"] * 2 + ["not_done"] * 4
+    assert ("not_done", "the act was stopped by oda") in outcomes(ada, number).values()
+    assert Task.objects.filter(command="kill").count() == 2
+    assert Audit.objects.get(act="bulk.stop").reason == "too many"
+    assert oda.post(f"{AT}{number}/stop/", {}, "application/json").status_code == 409
+    # Of others: an operator within the VOs of the act, and nobody else.
+    number = post(ada, of="tasks", act="kill", ids=tasks[3:]).json()["id"]
+    assert bob.post(f"{AT}{number}/stop/", {}, "application/json").status_code == 404
+    elsewhere = ensure_user("eve", roles=[("atlas", "operator")])
+    eve = Client(HTTP_AUTHORIZATION=f"Bearer {issue_user_token(elsewhere).text}")
+    assert eve.post(f"{AT}{number}/stop/", {}, "application/json").status_code == 404
+    assert ada.post(f"{AT}{number}/stop/", {}, "application/json").json()["not_done"] == 3
+    assert bulk.carry_on(clock.now(), 10) == 0
+
+
+def test_what_the_death_of_an_agent_leaves_of_a_stopped_act_is_never_done() -> None:
+    ada = caller("ada", "submitter")
+    tasks = [submitted(parameters(f"many.{n}")).id for n in range(2)]
+    number = post(ada, of="tasks", act="kill", ids=tasks).json()["id"]
+    # Stopped while somebody held both targets, who then died.
+    BulkAction.objects.filter(id=number).update(stopped_at=clock.now(), stopped_by="ada")
+    assert bulk.carry_on(clock.now(), 10) == 0
+    assert {outcome for outcome, _ in outcomes(ada, number).values()} == {"not_done"}
+    action = BulkAction.objects.get(id=number)
+    assert (action.not_done, action.ended_at is not None) == (2, True)
+    assert not Task.objects.filter(command="kill").exists()
+
+
+def test_the_list_of_acts_reads_no_target() -> None:
+    ada = caller("ada", "submitter")
+    number = post(ada, of="tasks", act="kill", ids=[submitted(parameters("t1")).id]).json()["id"]
+    run_agent("command", looked=True)
+    with CaptureQueriesContext(connection) as said:
+        (row,) = ada.get(AT).json()["results"]
+    assert (row["id"], row["done"], row["skipped"], row["not_done"]) == (number, 1, 0, 0)
+    assert not [each["sql"] for each in said if "bulktarget" in each["sql"]]
 
 
 def test_bad_selections_are_told_with_their_field_and_nothing_is_done() -> None:

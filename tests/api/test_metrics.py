@@ -42,7 +42,7 @@ def test_every_name_in_dashboard_and_alerts_is_scraped(admin_client: Client) -> 
 
 def test_queues_agents_and_asks_are_told_with_their_numbers(admin_client: Client) -> None:
     (queue,) = grid("ALPHA")
-    group = TallyGroup.objects.create(family="place", vo="demo", queue="ALPHA")
+    group = TallyGroup.objects.create(family="queue", vo="demo", queue="ALPHA")
     TallyLevel.objects.bulk_create([TallyLevel(group=group, what=what, n=n) for what, n in (("activated", 4), ("running", 3))])
     Agent.objects.create(name="reap", runs=7, total_rows=40, duration_s=0.5)
     now = clock.now()

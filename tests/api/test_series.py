@@ -77,12 +77,12 @@ def test_flows_are_those_of_the_histories_by_anything(seed: int) -> None:
     dice = random.Random(seed)
     lived(grid("ALPHA", "BETA"), dice)
     headers = bearer("both", "demo", "other")
-    for step, step_s in (("1m", 60), ("5m", 300), ("1h", 3600)):
+    for step, step_s, days in (("1m", 60, 1), ("5m", 300, 1), ("1h", 3600, 1), ("1d", 86_400, 2)):
         for by in ("", "vo", "queue", "share", "user", "kind"):
-            found = ask(f"?what=made,started,finished,failed&window=24h&step={step}&by={by}", headers)
+            found = ask(f"?what=made,started,finished,failed&window={days}d&step={step}&by={by}", headers)
             start = datetime.fromisoformat(found["start"])
-            assert datetime.fromisoformat(found["end"]) - start == timedelta(days=1)
-            assert {len(line["points"]) for line in found["lines"]} == {86400 // step_s}
+            assert datetime.fromisoformat(found["end"]) - start == timedelta(days=days)
+            assert {len(line["points"]) for line in found["lines"]} == {days * 86400 // step_s}
             for what in ("made", "started", "finished", "failed"):
                 expected = Counter(
                     (_of(by, job, task), int((at - start).total_seconds()) // step_s) for at, job, task, _ in happened(what)

@@ -46,6 +46,11 @@ def test_a_token_is_made_used_listed_without_its_text_and_revoked() -> None:
     assert fields(post(limited)) == {"vo", "roles", "days"}
     assert fields(post(limited, vo="demo", roles=["operator"], days=1)) == {"roles"}
     assert post(limited, vo="demo", roles=["submitter"], days=1).status_code == 201
+    # Nor does it see or end another one than itself.
+    assert [each["id"] for each in limited.get(AT).json()["results"]] == [row["id"]]
+    assert limited.get("/me/tokens/").content.count(b"Revoke gbu_") == 1
+    unlimited = Credential.objects.exclude(id=row["id"]).order_by("id")[0]
+    assert limited.delete(f"{AT}{unlimited.id}/").status_code == 404
     other = bearer(issue_user_token(ensure_user("bob", roles=[("demo", "operator")])).text)
     assert other.delete(f"{AT}{row['id']}/").status_code == 404
     assert first.delete(f"{AT}{row['id']}/").status_code == 204

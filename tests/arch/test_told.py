@@ -34,7 +34,7 @@ def test_every_agent_stands_in_the_table_and_in_a_room_for_agents() -> None:
     assert all("/agents/" in module.path for module in agents.values())
 
 
-@pytest.mark.parametrize("name", sorted(_agents()))
+@pytest.mark.parametrize("name", sorted(AGENTS))
 def test_an_agent_says_what_it_takes_what_it_leaves_and_who_is_next(name: str) -> None:
     said = " ".join((ast.get_docstring(_agents()[name].tree) or "").lower().split())
     assert said.startswith(f"agent {name}.")

@@ -72,6 +72,7 @@ def options_of(parser: ArgumentParser) -> dict[str, str]:
 
 def test_every_option_of_every_benchmark_is_among_the_tiny_runs() -> None:
     tried = {(name, word) for name, *words in TINY for word in words if word.startswith("--")}
+    tried |= {("pages", option) for option in ("--keep", "--reuse", "--only")}  # below
     assert {(name, option) for name in NAMES for option in options_of(parser_of(name))} == tried
     assert {name for name, *_ in TINY} == set(NAMES)
 
@@ -100,6 +101,28 @@ def test_a_benchmark_starts_servers_of_its_own_where_none_are_named() -> None:
     command = [sys.executable, "-m", "benchmarks", "dispatch", "--waiting", "60", "--clients", "1", "--rounds", "1"]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.long
+@pytest.mark.servers
+def test_a_filled_database_is_kept_and_asked_again(tmp_path: Path) -> None:
+    unset = ("DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
+
+    def asked(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "benchmarks", "pages", "--times", "2", "--only", "home", *options]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+
+    kept = asked("--jobs", "200", "--keep", str(tmp_path / "kept"))
+    assert kept.returncode == 0, kept.stderr
+    again = asked("--reuse", str(tmp_path / "kept"))
+    assert again.returncode == 0, again.stderr
+    first, second = (json.loads(ran.stdout.strip().splitlines()[-1]) for ran in (kept, again))
+    assert {name: second[name] for name in ("jobs", "fill_s", "of")} == {"jobs": 200, "fill_s": first["fill_s"], "of": 2}
+    (tmp_path / "empty").mkdir()
+    nothing = asked("--reuse", str(tmp_path / "empty"))
+    assert nothing.returncode != 0
+    assert "no database that was filled to the end" in nothing.stderr
 
 
 @pytest.mark.long

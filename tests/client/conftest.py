@@ -42,11 +42,11 @@ def url(server: Server) -> str:
 def broker_of(file: Path, url: str, tmp_path: Path, db: None) -> BrokerOf:
     """The command of somebody with these roles, each (VO, role)."""
 
-    def made(name: str, *roles: tuple[str, str], at: str = url) -> Broker:
+    def made(name: str, *roles: tuple[str, str], at: str = url, superuser: bool = False) -> Broker:
         folder = tmp_path / name
         folder.mkdir()
         environ = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
-        environ |= {"GRIDBROKER_URL": at, "GRIDBROKER_TOKEN": person(name, *roles).token}
+        environ |= {"GRIDBROKER_URL": at, "GRIDBROKER_TOKEN": person(name, *roles, superuser=superuser).token}
         return Broker(file, folder, environ)
 
     return made

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.run import run_agent
@@ -140,11 +140,24 @@ class World:
         self.scene.pass_time()
 
     def all_done(self) -> None:
+        """Until all has ended, and once more for what follows an end."""
+        ended = False
         for _ in range(8):
             self.agents(1)
             self.move()
             self.pilots()
             self.pass_time()
+            if ended:
+                break
+            ended = not any(rows.exists() for rows in self.open())
+
+    def open(self) -> tuple[QuerySet[Any], ...]:
+        """What has not ended."""
+        return (
+            Task.objects.exclude(status__in=TASK.final),
+            Job.objects.filter(ended_at=None),
+            Transfer.objects.filter(ended_at=None),
+        )
 
 
 def a_campaign(world: World) -> None:

@@ -58,9 +58,10 @@ def test_what_is_never_retried_is_given_up_at_once_and_the_pages_say_why(django_
     file = File.objects.get(job_id=bad.job_id, type="input")
     assert (file.status, file.attempt_nr, file.max_attempt) == ("failed", 1, 1)
     assert told(bad.job_id) == [("bad payload", "its files are not tried again")]
-    note = FileChange.objects.get(file_id=file.id)
+    note, end_of_it = FileChange.objects.filter(file_id=file.id).order_by("id")
     assert (note.new, note.who) == ("limited", f"job:{bad.job_id}")
     assert note.why == "retry rule bad payload: its files are not tried again"
+    assert (end_of_it.new, end_of_it.why) == ("given up", "no try is left: tries 1 of 1")
     page = page_of(f"/jobs/{bad.job_id}/")
     assert "PAYLOAD_EXIT" in page
     assert "by the retry rule <em>bad payload</em>: its files are not tried again." in page

@@ -20,7 +20,7 @@ from brokerage.ledger.tally import compare_levels, count_changes, forget_buckets
 from brokerage.models import ComputingQueue, ErrorFingerprint, Job, JobChange, JobResult, TallyBucket, TallyLevel, TallyMark
 from brokerage.queries.invariants import check
 from brokerage.rules.dispatch.settlement import JobVersion, Report
-from brokerage.rules.facts.rollups import FIVE_MINUTES_S, HOUR_S, MINUTE_S, STEPS
+from brokerage.rules.facts.rollups import DAY_S, FIVE_MINUTES_S, HOUR_S, MINUTE_S, STEPS
 from brokerage.states import JOB
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, take, try_take
@@ -113,7 +113,7 @@ def test_counts_of_all_lengths_and_kinds_say_what_the_history_says(queue: Comput
         while count_changes(dice.choice([1, 3, 7, 1000])):
             continue
     assert happened()
-    for family in ("vo", "place", "user"):
+    for family in ("vo", "queue", "share", "place", "user"):
         for step_s in STEPS:
             assert counted(family, step_s) == happened()
         assert levels(family) == alive()
@@ -226,13 +226,15 @@ def test_errors_are_counted_by_fingerprint_with_a_sample(queue: ComputingQueue) 
         ("pilot", "PAYLOAD_EXIT", 1, "exit code *"),
     }
     assert kinds["STAGEIN"].sample_job_id == min(JobResult.objects.filter(error_code="STAGEIN").values_list("job_id", flat=True))
-    rows = TallyBucket.objects.filter(group__family="error", step_s=HOUR_S).values_list(
+    rows = TallyBucket.objects.filter(group__family="error_at", step_s=HOUR_S).values_list(
         "group__fingerprint", "group__queue", "what", "n"
     )
     assert set(rows) == {
         (kinds["STAGEIN"].id, "ALPHA", "failed", 3),
         (kinds["PAYLOAD_EXIT"].id, "ALPHA", "failed", 1),
     }
+    anywhere = TallyBucket.objects.filter(group__family="error", step_s=HOUR_S).values_list("group__fingerprint", "what", "n")
+    assert set(anywhere) == {(kinds["STAGEIN"].id, "failed", 3), (kinds["PAYLOAD_EXIT"].id, "failed", 1)}
     assert set(JobResult.objects.filter(error_code="STAGEIN").values_list("fingerprint", flat=True)) == {kinds["STAGEIN"].id}
 
 
@@ -253,12 +255,12 @@ def test_counts_are_kept_as_long_as_configured(queue: ComputingQueue) -> None:
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=3))
     TallyMark.objects.update(compared_at=None)
     run_agent("tally", looked=True)
-    assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {FIVE_MINUTES_S, HOUR_S}
+    assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {FIVE_MINUTES_S, HOUR_S, DAY_S}
     TallyBucket.objects.update(at=timezone.now() - timedelta(days=15))
     TallyMark.objects.update(compared_at=None)
     Agent.objects.all().delete()
     run_agent("tally", looked=True)
-    assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {HOUR_S}
+    assert set(TallyBucket.objects.values_list("step_s", flat=True)) == {HOUR_S, DAY_S}
     assert forget_buckets(HOUR_S, 730 * 86400, 10) == 0
     TallyBucket.objects.all().delete()
 

@@ -40,7 +40,7 @@ from brokerage.ledger.transfers.delivery import finish_delivered
 from brokerage.ledger.transfers.destinations import send_datasets
 from brokerage.ledger.transfers.incomplete_logs import clean_logs
 from brokerage.ledger.urgency import Urgency, raise_tasks
-from brokerage.models import Job, JobRetryHistory
+from brokerage.models import ComputingQueue, Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
 from brokerage.queries.dataset_places import dataset_places
@@ -49,7 +49,7 @@ from brokerage.queries.failing_tasks import ended_jobs
 from brokerage.queries.fast_rebrokerage import jobs_leaving, shares_at_queues
 from brokerage.queries.held_slots import held_slots
 from brokerage.queries.idle_jobs import idle_jobs
-from brokerage.queries.idle_slots import idle_at_queues, waiting_tasks
+from brokerage.queries.idle_slots import idle_at_queues, idle_in_a_day, waiting_tasks
 from brokerage.queries.jobs import inputs_of_job, job_counts, live_jobs, parts_of_job
 from brokerage.queries.measurable_tasks import tasks_to_measure
 from brokerage.queries.nearly_done import nearly_done
@@ -68,8 +68,10 @@ from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks,
 from brokerage.rules.dispatch.fast_rebrokerage import Move
 from brokerage.rules.dispatch.match_limits import Limited
 from monitoring.queries.counts import longest_waiting
-from monitoring.queries.job import job_outputs, merges_of, tries_of
+from monitoring.queries.files import file_details
+from monitoring.queries.job import find_job, job_outputs, links_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
+from monitoring.queries.levels import jobs_at
 from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
@@ -103,6 +105,14 @@ from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
 SMALL, LARGE, ALL = VoScope(False, frozenset({"small"})), VoScope(False, frozenset({"demo"})), VoScope(True)
+
+
+def linked_job() -> Job:
+    """A job that others are tied to, as its page found it."""
+    job = Job(id=7)
+    vars(job)["linked"] = True
+    return job
+
 
 tasks, datasets, files = Task.objects, Dataset.objects, File.objects
 kind = {"vo": "demo", "task_type": "prod"}
@@ -341,11 +351,15 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
         ("file_held", "file_retry_due"),
     ),
     ("what of a task is merged", lambda: site_merges(Task(id=7, vo="demo")), ("job_of_task",)),
-    ("what merges a job", lambda: merges_of(7), ("brokerage_jobretryhistory_old_job_id",)),
+    ("a job that its page shows", lambda: find_job(7, ALL), ("brokerage_jobretryhistory_old_job_id",)),
+    ("what ties a job to others", lambda: links_of(linked_job()), ("brokerage_jobretryhistory_old_job_id",)),
     ("where the jobs of a task are", lambda: queue_loads(7), ("job_of_task",)),
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
-    ("the tries of a job", lambda: tries_of(7), ("brokerage_jobretryhistory_old_job_id",)),
+    ("the tries of a job", lambda: tries_of(links_of(linked_job())), ("brokerage_jobretryhistory_old_job_id",)),
+    ("who used a file", lambda: file_details(files.select_related("dataset").get(id=14)), ("job_input_used_once",)),
+    ("what is at a queue", lambda: jobs_at(ComputingQueue(id=7, name="Q7")), ("job_ready",)),
+    ("idle slots of a day", idle_in_a_day, ()),
     (
         "a task over time",
         lambda: task_history(Task(id=7, creation_date=MINUTE_AGO)),
@@ -392,7 +406,7 @@ class Indexed(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        cls.rows, cls.partial = fill(), partial_indexes()
+        cls.rows, cls.partial = fill(checked=True), partial_indexes()
 
     def hold(self, what: str, found: list[Plan], wanted: tuple[str, ...]) -> None:
         """The plans read and sort few rows whatever the tables hold, and use the indexes whose names begin so."""

@@ -64,7 +64,23 @@ def test_from_the_list_to_what_became_of_each() -> None:
     assert "4 done, 0 skipped" in told
     assert oda.get(f"/bulk/{action.id}.json").json()["done"] == 4
     assert Task.objects.filter(status="paused").count() == 4
-    assert browser("ada", "operator").get(begun.url).status_code == 404
+    assert browser("ada", "submitter").get(begun.url).status_code == 404
+
+
+def test_an_act_is_stopped_by_its_button() -> None:
+    oda, ada = browser("oda", "operator"), browser("ada", "operator")
+    task = submitted(parameters("t1")).id
+    begun: Any = oda.post("/bulk/start/", {"of": "tasks", "act": "pause", "id": task, "count": 1})
+    assert "Stop this act" in words(ada.get(begun.url))
+    BulkAction.objects.update(selection={"vo": "demo", "status": ["ready", "running"]})
+    assert "vo=demo status=ready,running" in words(ada.get(begun.url))
+    told = words(ada.post(f"{begun.url}stop/", {"comment": "not now"}, follow=True))
+    assert "Stopped by ada" in told
+    assert "0 done, 0 skipped, 1 not done" in told
+    assert "Stop this act" not in told
+    run_agent("command", looked=True)
+    assert not Task.objects.filter(status="paused").exists()
+    assert "is over or stopped already" in words(oda.post(f"{begun.url}stop/", follow=True))
 
 
 def test_marked_rows_and_selections_that_cannot_be() -> None:

@@ -137,6 +137,14 @@ PLANTED: dict[str, str] = {
         WITH g AS (INSERT INTO brokerage_tallygroup (family, vo) VALUES ('vo', 'demo') RETURNING id)
         INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
         SELECT 60, id, 'failed', date_trunc('minute', now()), 1 FROM g""",
+    "tally_days": """
+        WITH g AS (INSERT INTO brokerage_tallygroup (family, vo) VALUES ('vo', 'demo') RETURNING id)
+        INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
+        SELECT 86400, id, 'activated', date_bin('1 day', now(), '2000-01-01 00:00+00'), 1 FROM g""",
+    "tally_families": """
+        WITH g AS (INSERT INTO brokerage_tallygroup (family, vo, queue) VALUES ('queue', 'demo', 'ALPHA') RETURNING id)
+        INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
+        SELECT 3600, id, 'failed', date_trunc('hour', now()), 1 FROM g""",
     "transfer_history_path": change("brokerage_transferchange", "old = 'done'", "new = 'submitting'"),
     "transfer_history_end": change(TRANSFER, "status = 'submitted'", "status = 'queued'"),
 }

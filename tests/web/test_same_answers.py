@@ -60,7 +60,9 @@ def _counts_bytes(name: str, body: bytes) -> bool:
 
 
 def _differences(ours: Answer, theirs: Answer) -> Iterator[tuple[object, object]]:
-    """Pairs of what differs. A long answer has a length with us, since it is whole before it is sent."""
+    """Pairs of what differs. A long answer has a length with us where it is short enough to be
+    sent when it is whole.
+    """
     if ours[0] != theirs[0]:
         yield ours[0], theirs[0]
     for name in ours[1].keys() | theirs[1].keys():

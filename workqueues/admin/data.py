@@ -20,6 +20,7 @@ from workqueues.models import (
     OutputTemplate,
     PlannedOutput,
     TaskChange,
+    TaskNote,
 )
 from workqueues.states import TYPES
 
@@ -131,6 +132,17 @@ class TaskChangeAdmin(ReadOnlyAdmin):
     number_fields = ("task_id",)
     search_fields = ("=who",)
     search_help_text = "Number of the task, or who."
+    task = row_link("task", "workqueues_task", "task_id")
+
+
+@admin.register(TaskNote)
+class TaskNoteAdmin(ReadOnlyAdmin):
+    """Steps that the system took with a task without another state."""
+
+    list_display = ("id", "at", "task", "rule", "who", "why")
+    number_fields = ("task_id",)
+    search_fields = ("=rule",)
+    search_help_text = "Number of the task, or the rule."
     task = row_link("task", "workqueues_task", "task_id")
 
 

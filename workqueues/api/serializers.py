@@ -10,6 +10,7 @@ from rest_framework import serializers
 from broker_site.foundation.outside_data import MOST_HINTS
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
 from workqueues.rules.refine import notes, read_task
+from workqueues.rules.task.automatic_steps import of_task
 
 NOT_BLANK = r"\S"
 """What a text must hold that may not be blank."""
@@ -159,9 +160,18 @@ class FileWhole(FileShown):
 class TaskMove(serializers.ModelSerializer[TaskChange]):
     """One move of a task: when, from, to, by whom, why."""
 
+    rule = serializers.SerializerMethodField(help_text="by which rule the system made it; empty: the usual way, or somebody did")
+    keys = serializers.SerializerMethodField(help_text="configuration keys that the rule depends on")
+
+    def get_rule(self, move: TaskChange) -> str:
+        return step.rule if (step := of_task(move.old, move.new, move.who)) else ""
+
+    def get_keys(self, move: TaskChange) -> list[str]:
+        return list(step.keys) if (step := of_task(move.old, move.new, move.who)) else []
+
     class Meta:
         model = TaskChange
-        fields = ("at", "old", "new", "who", "why", "epoch")
+        fields = ("at", "old", "new", "who", "why", "epoch", "rule", "keys")
         read_only_fields = fields
 
 

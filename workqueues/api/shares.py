@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_view, inline_serializer
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -63,55 +63,54 @@ class WorkQueueShown(RowShown):
     status = serializers.CharField(help_text="active or inactive")
 
 
-class SharesShown(serializers.Serializer[Any]):
-    """All shares at one revision."""
+class SteeredRows(APIView):
+    """The rows of one kind that change sets steer, all of them: they are few. `shown`: one of them; `also`: VOs shown to all."""
 
-    revision = serializers.IntegerField(help_text="number of the last change set: the `base` of a change that rests on this")
-    results = ShareShown(many=True)
-
-
-class WorkQueuesShown(serializers.Serializer[Any]):
-    """All work queues at one revision."""
-
-    revision = serializers.IntegerField(help_text="number of the last change set: the `base` of a change that rests on this")
-    results = WorkQueueShown(many=True)
-
-
-class Shares(APIView):
     permissions: ClassVar = {"get": READ}
+    lines: ClassVar[RowLines]
+    shown: ClassVar[type[RowShown]]
+    also: ClassVar[Sequence[str]] = ()
 
-    @extend_schema(
-        tags=["configuration"],
-        operation_id="share_list",
-        summary="List shares",
-        description="The share trees of your VOs. They are changed by change sets with lines of the kind `share`.",
-        responses={200: SharesShown, **refusals()},
-    )
     def get(self, request: Request) -> Response:
-        """All of them: they are few."""
-        return Response(SharesShown(_document(request, ShareLines())).data)
+        """Of the VOs that the caller sees, at the revision that they are read at."""
+        revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0  # before the rows: never too new
+        scope = visible_vos(principal(request), READ)
+        places = [place for place in self.lines.rows() if place.vo in scope or place.vo in self.also]
+        rows = [_row(place, row) for place, row in self.lines.standing(places).items()]
+        return Response({"revision": revision, "results": self.shown(rows, many=True).data})
 
 
-class WorkQueueRows(APIView):
-    permissions: ClassVar = {"get": READ}
-
-    @extend_schema(
-        tags=["configuration"],
-        operation_id="work_queue_list",
-        summary="List work queues",
-        description="The work queues of your VOs and of all. Change sets with lines of the kind `work_queue` change them.",
-        responses={200: WorkQueuesShown, **refusals()},
+def _told(what: str, operation: str, shown: type[RowShown], description: str) -> Any:
+    """How the document of the interface tells of a list of rows."""
+    fields = {
+        "revision": serializers.IntegerField(help_text="last change set: the `base` of a change that rests on this"),
+        "results": shown(many=True),
+    }
+    answer = inline_serializer(f"{shown.__name__.removesuffix('Shown')}sShown", fields)
+    return extend_schema_view(
+        get=extend_schema(
+            tags=["configuration"],
+            operation_id=operation,
+            summary=f"List {what}",
+            description=description,
+            responses={200: answer, **refusals()},
+        )
     )
-    def get(self, request: Request) -> Response:
-        """All of them: they are few."""
-        return Response(WorkQueuesShown(_document(request, WorkQueueLines(), FOR_ALL)).data)
 
 
-def _document(request: Request, kind: RowLines, also: Sequence[str] = ()) -> dict[str, Any]:
-    scope = visible_vos(principal(request), READ)
-    places = [place for place in kind.rows() if place.vo in scope or place.vo in also]
-    revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0
-    return {"revision": revision, "results": [_row(place, row) for place, row in kind.standing(places).items()]}
+@_told("shares", "share_list", ShareShown, "The share trees of your VOs. Change sets with lines of the kind `share` change them.")
+class Shares(SteeredRows):
+    lines, shown = ShareLines(), ShareShown
+
+
+@_told(
+    "work queues",
+    "work_queue_list",
+    WorkQueueShown,
+    "The work queues of your VOs and of all. Change sets with lines of the kind `work_queue` change them.",
+)
+class WorkQueueRows(SteeredRows):
+    lines, shown, also = WorkQueueLines(), WorkQueueShown, FOR_ALL
 
 
 def _row(place: Place, row: Standing) -> dict[str, Any]:

@@ -292,12 +292,20 @@ def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileC
         delta.events += file.n_events or 0
     elif file.status == "failed":
         delta.failed += 1
+        if file.master:
+            notes.append(_note(file, job, "given up", f"no try is left: {_tries(file)}"))
     else:
         delta.used -= 1
         file.pause_s = job.pause_s(file.attempt_nr, file.failed_attempt) if file.master else 0.0
         if file.id in job.holds:
             _hold(file, job, notes)
     return True
+
+
+def _tries(file: _File) -> str:
+    most = "" if file.max_attempt is None else f" of {file.max_attempt}"
+    failures = "" if file.max_failure is None else f", failures {file.failed_attempt} of {file.max_failure}"
+    return f"tries {file.attempt_nr}{most}{failures}"
 
 
 def _settle_cut(file: _File, job: JobOutcome, stands: FileEvents, delta: _Delta) -> bool:

@@ -8,7 +8,7 @@ from workqueues.models.chain import DatasetWriter, InputWriter, PlannedOutput
 from workqueues.models.dataset import Dataset, OutputTemplate
 from workqueues.models.file import EventRange, File
 from workqueues.models.grant import ReadGrant
-from workqueues.models.history import DatasetChange, FileChange, TaskChange
+from workqueues.models.history import DatasetChange, FileChange, TaskChange, TaskNote
 from workqueues.models.share import GlobalShare, ShareStanding, WorkQueue, WorkQueueStanding
 from workqueues.models.task import JobParamsTemplate, Submission, Task, TaskParams, TaskThrottle
 from workqueues.models.throttle import ProcessLock, ThrottleVerdict
@@ -34,6 +34,7 @@ __all__ = [
     "Submission",
     "Task",
     "TaskChange",
+    "TaskNote",
     "TaskParams",
     "TaskThrottle",
     "ThrottleVerdict",

@@ -45,3 +45,22 @@ class FileChange(Change):
 
     file_id = models.BigIntegerField(db_index=True)
     task_id = models.BigIntegerField(db_index=True)
+
+
+class TaskNote(models.Model):
+    """A step that the system took with a task and that left it in its state: by which rule, with which numbers."""
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    task_id = models.BigIntegerField()
+    rule = models.CharField(max_length=64, help_text="the rule, in words")
+    who = models.CharField(max_length=128, help_text="agent or job")
+    why = models.CharField(max_length=510, blank=True, default="", db_default="")
+    before = models.JSONField(default=dict, help_text="what was changed, as it was")
+    after = models.JSONField(default=dict, help_text="and as it is")
+
+    class Meta:
+        indexes = [models.Index(fields=["task_id", "-id"], name="task_note_of_task")]
+
+    def __str__(self) -> str:
+        return f"{self.rule} of task {self.task_id}"

@@ -10,16 +10,18 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections
 from workqueues.rules.shares.serving import ServingOrder, UnitTree
 from workqueues.rules.shares.tree import Node
 
-_SHARES = """
-SELECT g.vo, g.name, coalesce(g.parent_id, ''), g.value, coalesce(s.hs06_running, 0), coalesce(s.ahead, 0)
-FROM workqueues_globalshare g LEFT JOIN workqueues_sharestanding s ON s.share_id = g.name ORDER BY g.position, g.name
-"""
-_QUEUES = """
-SELECT s.vo, s.work_queue_id::text, coalesce(q.partition_id::text, ''), s.percent, s.hs06_running, s.ahead,
-    q.queue_share IS NOT NULL
+_UNITS = """
+SELECT true, g.vo, g.name, coalesce(g.parent_id, ''), g.value, coalesce(s.hs06_running, 0), coalesce(s.ahead, 0), true,
+    g.position AS place
+FROM workqueues_globalshare g LEFT JOIN workqueues_sharestanding s ON s.share_id = g.name
+UNION ALL
+SELECT false, s.vo, s.work_queue_id::text, coalesce(q.partition_id::text, ''), s.percent, s.hs06_running, s.ahead,
+    q.queue_share IS NOT NULL, q.queue_order
 FROM workqueues_workqueuestanding s JOIN workqueues_workqueue q ON q.id = s.work_queue_id
-WHERE EXISTS (SELECT FROM workqueues_workqueuestanding o WHERE o.vo = s.vo AND o.place IS NOT NULL) ORDER BY q.queue_order
+WHERE EXISTS (SELECT FROM workqueues_workqueuestanding o WHERE o.vo = s.vo AND o.place IS NOT NULL)
+ORDER BY place, 3
 """
+"""Shares, and behind them work queues."""
 _COUNTED = """
 SELECT extract(epoch FROM max(at))::float8, extract(epoch FROM now() - max(at))::float8
 FROM (SELECT max(at) AS at FROM workqueues_sharestanding UNION ALL SELECT max(at) FROM workqueues_workqueuestanding) s
@@ -35,12 +37,11 @@ def counted_at() -> tuple[float, float]:
 
 
 def serving_order(using: str = DEFAULT_DB_ALIAS) -> ServingOrder:
-    """Where all units stand; two statements over small tables."""
+    """Where all units stand; one statement over small tables."""
     with connections[using].cursor() as cursor:
-        cursor.execute(_SHARES)
-        shares = _trees((*row, True) for row in cursor.fetchall())
-        cursor.execute(_QUEUES)
-        return ServingOrder(shares, _trees(cursor.fetchall()))
+        cursor.execute(_UNITS)
+        rows = cursor.fetchall()
+    return ServingOrder(_trees(row[1:-1] for row in rows if row[0]), _trees(row[1:-1] for row in rows if not row[0]))
 
 
 def _trees(rows: Iterable[tuple[str, str, str, float, float, float, bool]]) -> dict[str, UnitTree]:

@@ -60,16 +60,27 @@ class Units:
         return not unit.name or unit.name in self.unthrottled_shares
 
 
+_OF_TASK = f"""
+SELECT EXISTS (SELECT FROM workqueues_globalshare WHERE vo = %s), q.id, q.queue_name, q.queue_function, q.queue_share,
+    coalesce(q.partition_id, 0)
+FROM workqueues_task t LEFT JOIN workqueues_workqueue q ON true WHERE t.id = %s AND {WORK["unused inputs"]}
+"""
+"""What makes the unit of a task that has files to use: whether its VO has a share tree, and the work queues."""
+
+
 def throttle_reason(task: Task, using: str = "default") -> str:
     """Why the throttler makes no jobs for a task that has files to use, in words; empty where it does."""
     if task.status not in TASK.generating:
         return ""
     with connections[using].cursor() as cursor:
-        cursor.execute(f"SELECT 1 FROM workqueues_task t WHERE t.id = %s AND {WORK['unused inputs']}", [task.id])
-        if cursor.fetchone() is None:
-            return ""
+        cursor.execute(_OF_TASK, [task.vo, task.id])
+        rows = cursor.fetchall()
+    if not rows:
+        return ""
+    with_tree = frozenset([task.vo] if rows[0][0] else [])
+    queues = {id_: QueueOfUnit(name, function, share, above) for _, id_, name, function, share, above in rows if id_}
     group = Group(task.vo, task.prod_source_label, task.gshare, task.work_queue_id or 0, task.resource_type)
-    unit = Units.load(using).of(group)
+    unit = Units(with_tree, queues, frozenset(), {}).of(group)
     verdict = last_verdict(unit, using)
     if verdict is None:
         return ""

@@ -65,6 +65,9 @@ GROUPS = {
     "queue": "computing queues",
     "share": "shares and work queues",
     "dataset": "datasets of tasks",
+    "cfg": "the configuration, and its changes",
+    "token": "your own tokens",
+    "bulk": "acts on many tasks or jobs",
 }
 """First words of commands of two words, and what they are about."""
 

@@ -48,35 +48,35 @@ def list_tasks(session: Session) -> int:
     options = session.options
     chosen = filters(options.filters)
     chosen.update({name: value for name, value in (("status", options.status), ("user_name", options.user)) if value})
-    if session.page(f"/tasks/{_query(chosen)}"):
+    if session.page(f"/tasks/{query(chosen)}"):
         return OK
     found: Iterable[Row] = (task.row for task in session.client.tasks.list(limit=None, **chosen))
     if options.since:
-        oldest = datetime.now(timezone.utc) - _span(options.since)
+        oldest = datetime.now(timezone.utc) - time_span(options.since)
         found = takewhile(lambda row: _at(row["creation_date"]) >= oldest, found)
-    session.printer.rows(_limited(session, found), TASKS)
+    session.printer.rows(limited(session, found), TASKS)
     return OK
 
 
 def list_jobs(session: Session) -> int:
     chosen = filters(session.options.filters)
-    if session.page(f"/jobs/{_query(chosen)}"):
+    if session.page(f"/jobs/{query(chosen)}"):
         return OK
-    session.printer.rows(_limited(session, (job.row for job in session.client.jobs.list(limit=None, **chosen))), JOBS)
+    session.printer.rows(limited(session, (job.row for job in session.client.jobs.list(limit=None, **chosen))), JOBS)
     return OK
 
 
 def list_queues(session: Session) -> int:
     chosen = filters(session.options.filters)
     if not session.page("/queues/"):
-        session.printer.rows(_limited(session, session.client.queues.list(limit=None, **chosen)), QUEUES, key="name")
+        session.printer.rows(limited(session, session.client.queues.list(limit=None, **chosen)), QUEUES, key="name")
     return OK
 
 
 def list_datasets(session: Session) -> int:
     chosen = filters(session.options.filters)
-    if not session.page(f"/datasets/{_query(chosen)}"):
-        session.printer.rows(_limited(session, session.client.datasets.list(limit=None, **chosen)), DATASETS)
+    if not session.page(f"/datasets/{query(chosen)}"):
+        session.printer.rows(limited(session, session.client.datasets.list(limit=None, **chosen)), DATASETS)
     return OK
 
 
@@ -154,6 +154,7 @@ SHARE = (
     column("kind"), column("value", right=True), column("percent", "%", right=True), column("target", "target HS06", right=True),
     column("used", "used HS06", right=True), column("deviation", "off %", right=True),
     column("jobs_running", "running", right=True), column("jobs_queued", "queued", right=True),
+    Column("turn", lambda row: row["place"], right=True),
 )  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def show_share(session: Session) -> int:
     return OK
 
 
-def _limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
+def limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
     """As many as were asked for; where nobody said how many, that there are more is told."""
     given = session.options.limit
     limit = MOST if given is None else given
@@ -189,11 +190,13 @@ def _limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _query(chosen: Mapping[str, str]) -> str:
+def query(chosen: Mapping[str, str]) -> str:
+    """Filters as an address has them."""
     return f"?{urlencode(chosen)}" if chosen else ""
 
 
-def _span(text: str) -> timedelta:
+def time_span(text: str) -> timedelta:
+    """`2d`, `90m`. Raises Unusable."""
     found = _SPAN.fullmatch(text)
     if found is None:
         raise Unusable("Not a time span", repr(text), "expected is a number with s, m, h, d or w, like 2d")

@@ -6,14 +6,28 @@ import os
 import sys
 from collections.abc import Sequence
 
-from broker_site.client.command import completion, lists, login, outputs, plain_api, steering, submission, watching, why
+from broker_site.client.command import (
+    bulk,
+    completion,
+    configuration,
+    lists,
+    login,
+    outputs,
+    plain_api,
+    shares,
+    steering,
+    submission,
+    tokens,
+    watching,
+    why,
+)  # fmt: skip
 from broker_site.client.command.grammar import Verb, divided, parsed, parser_of
 from broker_site.client.command.session import Session
 from broker_site.client.errors import INTERRUPTED, OK, BrokerError
 
 VERBS: Sequence[Verb] = (
-    *submission.VERBS, *watching.VERBS, *lists.VERBS, *why.VERBS, *steering.VERBS, *outputs.VERBS, *login.VERBS, *plain_api.VERBS,
-    *completion.VERBS,
+    *submission.VERBS, *watching.VERBS, *lists.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS, *shares.VERBS,
+    *configuration.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS, *plain_api.VERBS, *completion.VERBS,
 )  # fmt: skip
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from broker_site.client.command.grammar import Verb
+from broker_site.client.command.grammar import Option
 from broker_site.client.command.main import VERBS
 
 HEAD = """# The command broker
@@ -44,27 +45,36 @@ text, what could steer a terminal is written out (`\\x1b`). `--json` gives one l
 """
 
 
+SEVERAL = 4
+"""In so many commands an option is told once for all of them."""
+
+
 def page() -> Iterator[str]:
+    told = Counter(_key(each) for verb in VERBS for each in verb.options if each.names[0].startswith("-"))
+    common = {_key(each): each for verb in VERBS for each in verb.options if told[_key(each)] >= SEVERAL}
     yield from HEAD.splitlines()
-    yield ""
-    yield "## Commands"
+    yield from ("", "## Options of several commands", "", "| | |", "|---|---|")
+    yield from (f"| `{_names(action)}` | {_about(action)} |" for action in _actions(list(common.values())))
+    yield from ("", "## Commands", "", "Options of several commands stand in brackets.")
     for verb in VERBS:
-        yield ""
-        yield f"### broker {' '.join(verb.words)}"
-        yield ""
+        yield from ("", f"### broker {' '.join(verb.words)}", "")
         short = f" Short: `broker {verb.words[-1]}`." if verb.short else ""
-        yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}"
-        yield ""
-        yield "| | |"
-        yield "|---|---|"
-        yield from (f"| `{_names(action)}` | {_about(action)} |" for action in _actions(verb))
+        shared = ", ".join(f"`{each.names[-1]}`" for each in verb.options if _key(each) in common)
+        yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}{f' ({shared})' if shared else ''}"
+        actions = _actions([each for each in verb.options if _key(each) not in common], verb.aside)
+        lines = [f"- `{_names(action)}`: {_about(action)}" for action in actions]
+        yield from ("", *lines) if lines else ()
 
 
-def _actions(verb: Verb) -> Iterator[argparse.Action]:
-    parser = argparse.ArgumentParser(add_help=False)
-    for each in verb.options:
-        yield parser.add_argument(*each.names, **each.how)
-    if verb.aside:
+def _key(each: Option) -> tuple[str, ...]:
+    """The same option with the same meaning."""
+    return (*each.names, str(each.how.get("help")))
+
+
+def _actions(options: Sequence[Option], aside: bool = False) -> Iterator[argparse.Action]:
+    for each in options:
+        yield argparse.ArgumentParser(add_help=False).add_argument(*each.names, **each.how)
+    if aside:
         yield argparse.Action(["--"], "program", metavar="PROGRAM [ARGUMENT ...]", help="the program and its arguments")
 
 

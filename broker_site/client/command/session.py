@@ -58,7 +58,14 @@ class Session:
         if len(ids) < 2 or self.options.yes:
             return True
         question = f"{verb} {len(ids)} {noun}s ({', '.join(map(str, ids[:5]))}{', ...' if len(ids) > 5 else ''})?"
-        if not self.stdin.isatty() or "-" in self.options.ids:
+        return self.agreed(question)
+
+    def agreed(self, question: str) -> bool:
+        """Whether somebody says yes, or said it. Raises Unusable where nobody can answer."""
+        if self.options.yes:
+            return True
+        taken = "-" in getattr(self.options, "ids", ()) or getattr(self.options, "file", "") == "-"
+        if not self.stdin.isatty() or taken:
             raise Unusable(question, "nobody can answer here", "--yes does it")
         self.stderr.write(f"{question} [y/N] ")
         self.stderr.flush()

@@ -1,11 +1,12 @@
-"""`kill`, `pause`, `resume`, `finish`, `retry` of tasks; `kill` and `retry` of jobs."""
+"""`kill`, `pause`, `resume`, `finish`, `retry` of tasks; `kill` and `retry` of jobs: by number, or all that match filters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from broker_site.client.command.grammar import COMMENT, IDS, JSON, YES, Verb, option
+from broker_site.client.command.bulk import MANY, WAIT, begin, by_filter
+from broker_site.client.command.grammar import COMMENT, IDS, JSON, TIMEOUT, YES, Verb, option
 from broker_site.client.command.session import Session, numbers
 from broker_site.client.errors import OK, USAGE
 from broker_site.client.jobs import Job
@@ -16,6 +17,8 @@ def _task_verb(verb: str, asks: bool, **fixed: Any) -> Any:
 
     def run(session: Session) -> int:
         options = session.options
+        if hasattr(options, "wait") and by_filter(session):
+            return begin(session, "tasks", verb)
         ids = numbers(options.ids, session.stdin)
         if asks and not session.sure(verb, ids, "task"):
             session.tell("nothing was done")
@@ -33,6 +36,8 @@ def _task_verb(verb: str, asks: bool, **fixed: Any) -> Any:
 
 def kill_jobs(session: Session) -> int:
     options = session.options
+    if by_filter(session):
+        return begin(session, "jobs", "kill")
     ids = numbers(options.ids, session.stdin)
     if not session.sure("kill", ids, "job"):
         session.tell("nothing was done")
@@ -42,6 +47,8 @@ def kill_jobs(session: Session) -> int:
 
 def retry_jobs(session: Session) -> int:
     options = session.options
+    if by_filter(session):
+        return begin(session, "jobs", "retry")
     ids = numbers(options.ids, session.stdin)
     return session.each(ids, lambda number: _told(session, _job(session, number).retry(options.comment)))
 
@@ -55,7 +62,7 @@ def _told(session: Session, done: Any) -> int:
     return OK
 
 
-_COMMAND = (IDS, COMMENT, YES, JSON)
+_COMMAND = (MANY, COMMENT, YES, WAIT, TIMEOUT, JSON)
 _HARD = option("--hard", action="store_true", help="stop running jobs too")
 VERBS: Sequence[Verb] = (
     Verb(("task", "kill"), "end tasks with all their jobs", _task_verb("kill", asks=True), _COMMAND, short=True),
@@ -66,7 +73,7 @@ VERBS: Sequence[Verb] = (
         ("task", "finish"),
         "make no more jobs and end tasks with what is done",
         _task_verb("finish", asks=True),
-        (*_COMMAND, _HARD),
+        (IDS, COMMENT, YES, JSON, _HARD),
         short=True,
     ),
     Verb(("job", "kill"), "cancel jobs", kill_jobs, _COMMAND),

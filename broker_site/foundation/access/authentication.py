@@ -19,10 +19,12 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.alerts import alert
+from broker_site.foundation.access.backend import all_roles
 from broker_site.foundation.access.models import Credential, Role, User
 from broker_site.foundation.access.principal import ANONYMOUS, Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
 from broker_site.foundation.access.strangers import STRANGERS, client_address
+from broker_site.foundation.access.token_limit import refuse_too_many
 from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, RevokedToken, digest, looks_stored, read_job_token
 from broker_site.foundation.kernel import clock
 
@@ -68,7 +70,8 @@ def authenticate(request: HttpRequest) -> Principal:
     """Who sent this request; ANONYMOUS when it shows nothing. Also left in `request.principal`.
 
     Raises Refused(401) when it shows a bearer token that is not good: a bad token never falls back to the session; 429 for one
-    that this process has not yet found good, from an address that has shown too many bad ones.
+    that this process has not yet found good, from an address that has shown too many bad ones, and for a token of a user that
+    asks too often.
     """
     known = getattr(request, "principal", None)
     if known is not None:
@@ -78,6 +81,7 @@ def authenticate(request: HttpRequest) -> Principal:
         raise refused
     try:
         principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
+        refuse_too_many(principal)
     except Refused as refusal:
         request.refused_credential = refusal  # type: ignore[attr-defined]
         raise
@@ -154,7 +158,7 @@ def _by_session(request: HttpRequest) -> Principal:
         return ANONYMOUS
     if key := request.COOKIES.get(settings.SESSION_COOKIE_NAME):
         _remember_good(digest(key))
-    return Principal("user", user.username, user=user, superuser=user.is_superuser, roles=_roles(user.pk))
+    return Principal("user", user.username, user=user, superuser=user.is_superuser, roles=all_roles(user))
 
 
 def _remember_good(key: str) -> None:
@@ -182,7 +186,7 @@ def _user_of_token(verified: _StoredCredential) -> Principal:
     limited = bool(verified.vo) or verified.roles is not None
     roles = {
         vo: held if verified.roles is None else held & verified.roles
-        for vo, held in _roles(user.pk).items()
+        for vo, held in all_roles(user).items()
         if not verified.vo or vo == verified.vo
     }
     return Principal(
@@ -227,13 +231,6 @@ def roles_of(user_name: str, vo: str) -> frozenset[str]:
     """The roles in a VO of a user who may not be the caller; none for a user who is not active or does not exist."""
     held = Role.objects.filter(user__username=user_name, user__is_active=True, vo=vo)
     return frozenset(held.values_list("role", flat=True))
-
-
-def _roles(user_id: int) -> dict[str, frozenset[str]]:
-    held: dict[str, set[str]] = {}
-    for vo, role in Role.objects.filter(user_id=user_id).values_list("vo", "role"):
-        held.setdefault(vo, set()).add(role)
-    return {vo: frozenset(roles) for vo, roles in held.items()}
 
 
 def _keepers(vo: str) -> QuerySet[User]:

@@ -22,8 +22,8 @@ from django.core.cache import cache
 from django.http import HttpRequest, HttpResponseBase
 from redis.exceptions import RedisError
 
+from broker_site.foundation.access.counting import cache_answers, cache_failed
 from broker_site.foundation.access.strangers import client_address
-from broker_site.foundation.access.throttles import cache_answers, cache_failed
 
 PER_ADDRESS, PER_ACCOUNT, PER_DEVICE = 10, 5, 5
 WINDOW_S = 60

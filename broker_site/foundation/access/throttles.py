@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING
 
-from django.core.cache import cache
-from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle, SimpleRateThrottle
 
+from broker_site.foundation.access.counting import count
 from broker_site.foundation.access.rest import principal
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView
-
-_BLIND_S = 5.0
-_blind_until = 0.0
-
-logger = logging.getLogger(__name__)
 
 
 class SubmitThrottle(BaseThrottle):
@@ -40,7 +33,7 @@ class SubmitThrottle(BaseThrottle):
         if request.method in ("GET", "HEAD", "OPTIONS"):
             return True
         window = int(time.time() // self.seconds)
-        return _count(f"throttle:{self.scope}:{principal(request).key}:{window}", self.seconds) <= self.most
+        return count(f"throttle:{self.scope}:{principal(request).key}:{window}", self.seconds) <= self.most
 
     def wait(self) -> float:
         """Seconds until the window ends."""
@@ -52,29 +45,3 @@ def _parsed(rate: str) -> tuple[int, int]:
     if not number or not seconds:
         raise ValueError(f"rate {rate!r}: expected number/unit")
     return number, seconds
-
-
-def cache_answers() -> bool:
-    """Whether to ask the cache: not for a while after it could not be reached."""
-    return time.monotonic() >= _blind_until
-
-
-def cache_failed(exc: Exception) -> None:
-    """The cache could not be reached."""
-    global _blind_until
-    _blind_until = time.monotonic() + _BLIND_S
-    logger.warning("the cache does not answer, requests are counted by each process or not at all: %s", exc)
-
-
-def _count(key: str, seconds: int) -> int:
-    """One more for this key; 0 while the cache cannot be reached, without asking it again for a while."""
-    if not cache_answers():
-        return 0
-    try:
-        cache.add(key, 0, timeout=seconds + 1)
-        return int(cache.incr(key))
-    except ValueError:  # the key ran out between the two calls
-        return 0
-    except (RedisError, OSError) as exc:
-        cache_failed(exc)
-        return 0

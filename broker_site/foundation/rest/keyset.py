@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from django.core import signing
 from django.db.models import Max, Min, Model, QuerySet
@@ -18,9 +18,9 @@ from django.db.models import Max, Min, Model, QuerySet
 LARGEST_ID = (1 << 63) - 1
 FIRST_WINDOW = 2_000
 """Ids that a page looks at first."""
-GROWTH = 12
+GROWTH = 50
 """How many times larger the next window may be."""
-MOST_WINDOWS = 6
+MOST_WINDOWS = 3
 """Statements of one look."""
 BUDGET_S = 0.3
 COUNTED = 10_000
@@ -107,10 +107,11 @@ class Page(Generic[Row]):
 
 @dataclass(slots=True)
 class _Look:
-    """One look for rows: ids looked at, and what is left of the budget."""
+    """One look for rows: ids looked at, and what is left of the budget. `at_once`: rows are read when all are found."""
 
     began: float
     narrow: bool
+    at_once: bool = False
     ids: int = 0
     statements: int = 0
 
@@ -153,12 +154,13 @@ def page(
     *,
     narrow: bool,
     counted: bool = True,
+    at_once: bool = False,
 ) -> Page[Row]:
     """One page of `table`. `narrow`: an index serves the filter, so that no windows are needed; `counted`: whether rows are
-    counted.
+    counted; `at_once`: they are read when all are found, where reading some takes several statements.
     """
     lowest, top = (LOWEST_ID, LARGEST_ID - 1) if narrow else ends(table)
-    look = _Look(time.monotonic(), narrow)
+    look = _Look(time.monotonic(), narrow, at_once and not narrow)
     if cursor is not None and cursor.direction == "newer":
         part = _newer(table, read, size, cursor.id, top, look)
     else:
@@ -182,6 +184,8 @@ def _older(
     first: bool,
 ) -> Page[Row]:
     name, rows, floor = name_of(table.model), list[Row](), below
+    if look.at_once:
+        return _ids_first(table, read, size, look, lambda ids: _older(ids, _numbers, size, below, lowest, look, first=first))
     while floor > lowest and len(rows) <= size and (window := look.window(floor - lowest)):
         top, floor = floor, floor - window
         rows += read(table.filter(pk__lt=top, pk__gte=floor).order_by("-pk")[: size + 1 - len(rows)])
@@ -198,6 +202,8 @@ def _newer(
     table: QuerySet[Any], read: Callable[[QuerySet[Any]], list[Row]], size: int, above: int, top: int, look: _Look
 ) -> Page[Row]:
     name, rows, ceiling = name_of(table.model), list[Row](), above
+    if look.at_once:
+        return _ids_first(table, read, size, look, lambda ids: _newer(ids, _numbers, size, above, top, look))
     while ceiling < top and len(rows) <= size and (window := look.window(top - ceiling)):
         bottom, ceiling = ceiling, ceiling + window
         rows += read(table.filter(pk__gt=bottom, pk__lte=ceiling).order_by("pk")[: size + 1 - len(rows)])
@@ -207,6 +213,31 @@ def _newer(
     if len(rows) > size:
         return Page(shown, older, Cursor("newer", _number(shown[0]), name), None)
     return Page(shown, older, Cursor("newer", ceiling, name) if ceiling < top else None, None)
+
+
+class _Numbered(NamedTuple):
+    """A row of which only the number is known."""
+
+    id: int
+
+
+def _numbers(table: QuerySet[Any]) -> list[_Numbered]:
+    return list(map(_Numbered, table.values_list("pk", flat=True)))
+
+
+def _ids_first(
+    table: QuerySet[Any],
+    read: Callable[[QuerySet[Any]], list[Row]],
+    size: int,
+    look: _Look,
+    find: Callable[[QuerySet[Any]], Page[_Numbered]],
+) -> Page[Row]:
+    """The page that `find` finds, with its rows."""
+    look.at_once = False
+    found = find(table)
+    ids = [row.id for row in found.rows]
+    rows = read(table.filter(pk__in=ids).order_by("-pk")) if ids else []
+    return Page(rows, found.older, found.newer, found.count, found.looked_down_to)
 
 
 def _number(row: HasId) -> int:
@@ -224,15 +255,12 @@ def walk(
     cursor: Cursor | None,
     *,
     step: int,
-    most: int,
     narrow: bool = False,
 ) -> Iterator[Row]:
-    """All rows from the cursor down, `step` at a time, at most `most`; each statement is as bounded as that of a page."""
+    """All rows from the cursor down, `step` at a time: each statement is as bounded as that of a page, and no more is held."""
     lowest, top = (LOWEST_ID, LARGEST_ID - 1) if narrow else ends(table)
     below = cursor.id if cursor is not None and cursor.direction == "older" else top + 1
-    n = 0
-    while below > lowest and n < most:
-        part = _older(table, read, min(step, most - n), below, lowest, _Look(time.monotonic(), narrow), first=True)
+    while below > lowest:
+        part = _older(table, read, step, below, lowest, _Look(time.monotonic(), narrow), first=True)
         yield from part.rows
-        n += len(part.rows)
         below = part.older.id if part.older else lowest

@@ -7,10 +7,10 @@ has not read yet lies with granian, large answers in a file without a name. `/he
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -39,10 +39,11 @@ from brokerage.ledger.last_asks import LAST_ASKS
 STEP_S, STEP_BYTES = 0.25, 1_000_000
 """A long answer is made in steps of about this size; after each one its thread serves others."""
 IN_MEMORY = 1_000_000
-"""Bytes of a long answer that are kept in memory; a longer one lies in a file."""
-OPENED_S = 30.0
-"""Granian has opened the file long before."""
+"""Bytes of a long answer that is sent when it is whole; a longer one is sent as it is made."""
+BROKEN_OFF = b"\r\nbroken off: this list is not whole\r\n"
 LOOK_S = 0.5
+MOST_WAITS = 120
+"""How often an answer that has begun waits for a thread."""
 SWITCH_S = 0.001
 """How long one thread may reckon while another wants to: a heartbeat beside a submission waits for it after each statement."""
 CALM_S = 60.0
@@ -60,12 +61,18 @@ Handler = Callable[[dict[str, Any], Callable[..., Any]], Any]
 logger = logging.getLogger(__name__)
 
 
+class Stream(Protocol):
+    """An answer that granian sends as it comes; whoever sends waits for the client."""
+
+    def send_bytes(self, data: bytes) -> Awaitable[None]: ...
+
+
 class Answer(Chunks, Protocol):
     """Granian's end of a request."""
 
     def response_bytes(self, status: int, headers: list[Header], body: bytes) -> None: ...
 
-    def response_file(self, status: int, headers: list[Header], file: str) -> None: ...
+    def response_stream(self, status: int, headers: list[Header]) -> Stream: ...
 
     def client_disconnect(self) -> Awaitable[None]: ...
 
@@ -238,30 +245,43 @@ class Application:
         return made
 
     async def _send_long(self, answer: Answer, lane: Lane, made: DjangoAnswer) -> None:
-        """Make a long answer step by step, so that others get the thread in between, and send it when it is whole.
+        """Make a long answer step by step, so that others get the thread in between.
 
-        One that cannot be finished is told as the fault it is: half a list would look like a whole one.
+        One of at most IN_MEMORY bytes is sent when it is whole, and told as the fault it is where it cannot be finished. Of a
+        longer one each step is sent as it is made; where it breaks off, its last line says so: half a list would look like a
+        whole one.
         """
-        spool = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115 - granian opens a large one later
+        made_so_far, stream, more = io.BytesIO(), None, True
         try:
-            while await lane.run(partial(made.step, spool)):
-                pass
+            while more:
+                more = await self._next_step(lane, partial(made.step, made_so_far), patient=stream is not None)
+                if stream is None and more and made_so_far.tell() > IN_MEMORY:
+                    stream = answer.response_stream(made.status, [h for h in made.headers if h[0].lower() != "content-length"])
+                if stream is not None:
+                    await stream.send_bytes(made_so_far.getvalue())
+                    made_so_far = io.BytesIO()
         except Exception as error:  # noqa: BLE001 - whatever a generator of rows throws, in place of Django's handler
-            spool.close()
             made.close()
             fault = TOO_MANY if isinstance(error, Overloaded) else error
-            _send(answer, lambda: answer_to(fault))
+            if stream is None:
+                _send(answer, lambda: answer_to(fault))
+            elif not isinstance(error, (ProtocolClosed, ConnectionError)):
+                answer_to(fault)  # which writes it down
+                await stream.send_bytes(BROKEN_OFF)
             return
-        size = spool.tell()
-        headers = [*(h for h in made.headers if h[0].lower() != "content-length"), ("Content-Length", str(size))]
-        if size <= IN_MEMORY:
-            spool.seek(0)
-            answer.response_bytes(made.status, headers, spool.read())
-            spool.close()
-        else:
-            spool.flush()
-            answer.response_file(made.status, headers, f"/proc/self/fd/{spool.fileno()}")
-            asyncio.get_running_loop().call_later(OPENED_S, spool.close)
+        if stream is None:
+            body = made_so_far.getvalue()
+            headers = [*(h for h in made.headers if h[0].lower() != "content-length"), ("Content-Length", str(len(body)))]
+            answer.response_bytes(made.status, headers, body)
+
+    async def _next_step(self, lane: Lane, step: Callable[[], bool], *, patient: bool) -> bool:
+        """Whether there is more to come; `patient`: waits while the lane is full, since the answer has begun."""
+        for _ in range(MOST_WAITS if patient else 0):
+            try:
+                return bool(await lane.run(step))
+            except Overloaded:
+                await asyncio.sleep(LOOK_S)
+        return bool(await lane.run(step))
 
     async def _cut(self) -> None:
         """As long as the process lives: free threads that wait for a database which does not answer."""

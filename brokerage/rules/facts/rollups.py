@@ -8,9 +8,9 @@ MADE, STARTED = "made", "started"
 FLOWS = (MADE, STARTED, "finished", "failed", "closed", "cancelled")
 """What jobs did in some time. `started`: the first word of a pilot that the payload runs, or has run."""
 
-MINUTE_S, FIVE_MINUTES_S, HOUR_S = 60, 300, 3600
-STEPS = (MINUTE_S, FIVE_MINUTES_S, HOUR_S)
-"""Lengths of the buckets, s."""
+MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S = 60, 300, 3600, 86_400
+STEPS = (MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S)
+"""Lengths of the buckets, s; days are those of UTC."""
 
 
 class Family(StrEnum):
@@ -18,18 +18,27 @@ class Family(StrEnum):
 
     VO = "vo"
     """VO alone."""
+    QUEUE = "queue"
+    """VO and computing queue."""
+    SHARE = "share"
+    """VO, share and kind of job."""
     PLACE = "place"
-    """VO, computing queue, share and kind of job."""
+    """VO, computing queue, share and kind of job: what is asked for together."""
     USER = "user"
     """VO, share and owner of the task."""
     ERROR = "error"
-    """VO, computing queue and fingerprint of the error: jobs that failed or were closed."""
+    """VO and fingerprint of the error: jobs that failed or were closed."""
+    ERROR_AT = "error_at"
+    """VO, computing queue and fingerprint of the error."""
 
 
 COLUMNS = {
     Family.VO: ("vo",),
+    Family.QUEUE: ("vo", "queue"),
+    Family.SHARE: ("vo", "share", "kind"),
     Family.PLACE: ("vo", "queue", "share", "kind"),
     Family.USER: ("vo", "share", "user_name"),
-    Family.ERROR: ("vo", "queue", "fingerprint"),
+    Family.ERROR: ("vo", "fingerprint"),
+    Family.ERROR_AT: ("vo", "queue", "fingerprint"),
 }
-"""Family -> the columns by which it counts; the others are empty."""
+"""Family -> the columns by which it counts, those with the fewest groups first; the others are empty."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.facts.rollups import COLUMNS, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, STEPS, Family
+from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, STEPS, Family
 from brokerage.states import JOB
 
 STATES = JOB.live
@@ -23,9 +23,13 @@ BYS = {**FILTERS, "error": "fingerprint"}
 KINDS = {kind.label: kind.value for kind in JobKind}
 PARAMETERS = ("what", "window", "step", "by", *FILTERS)
 MOST_POINTS = 2_200
+MOST_POINTS_EACH = 1_500
+"""Of lines by one thing: a day by the minute, two months by the hour."""
 MOST_LINES = 50
 """Lines by one thing; the others are added up in one."""
 OTHERS = "(others)"
+LONG_S = 31 * DAY_S
+"""A window longer than that is told by the day, where nothing else is asked for."""
 UNITS_S = {"m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"([1-9][0-9]{0,5})(m|min|h|d|w)", re.ASCII)
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -119,7 +123,7 @@ def read(sent: Mapping[str, str]) -> tuple[Asked | None, list[Problem]]:
         together = "; ".join(", ".join(columns) for columns in COLUMNS.values()).replace("user_name", "user")
         bad.append(Problem("by", "together", f"jobs are counted by these together: {together.replace('fingerprint', 'error')}"))
     else:
-        if family == Family.ERROR and not set(what) <= set(JOB.unsuccessful):
+        if family in (Family.ERROR, Family.ERROR_AT) and not set(what) <= set(JOB.unsuccessful):
             bad.append(Problem("what", "one_of", f"by error only {' and '.join(JOB.unsuccessful)} are counted"))
     return (None, bad) if bad else (asked, bad)
 
@@ -132,14 +136,18 @@ def _lengths(given: Mapping[str, str], bad: list[Problem]) -> tuple[int, int]:
         return 86400, FIVE_MINUTES_S
     step_s = _seconds(given["step"]) if "step" in given else _usual_step(window_s)
     if step_s not in STEPS:
-        bad.append(Problem("step", "one_of", "1m, 5m or 1h"))
+        bad.append(Problem("step", "one_of", "1m, 5m, 1h or 1d"))
         return window_s, HOUR_S
-    if window_s % step_s or not 1 <= window_s // step_s <= MOST_POINTS:
-        bad.append(Problem("window", "range", f"1 to {MOST_POINTS:,} whole steps"))
+    most = MOST_POINTS_EACH if given.get("by") else MOST_POINTS
+    if window_s % step_s or not 1 <= window_s // step_s <= most:
+        each = " where each line is of one thing; a longer step reaches further back" if given.get("by") else ""
+        bad.append(Problem("window", "range", f"1 to {most:,} whole steps{each}"))
     return window_s, step_s
 
 
 def _usual_step(window_s: int) -> int:
+    if window_s > LONG_S and window_s % DAY_S == 0:
+        return DAY_S
     return next((step for step, most in ((MINUTE_S, 2 * 3600), (FIVE_MINUTES_S, 2 * 86400)) if window_s <= most), HOUR_S)
 
 
@@ -156,7 +164,7 @@ def filled(
     levels: Iterable[tuple[str, str, int]],
 ) -> Series:
     """Lines without gaps. `happened`: what, of, beginning of the bucket, number; of a state by how many more jobs are in it.
-    `levels`: state, of, how many are in it now.
+    `levels`: state, of, how many are in it now. Flows may have some added up as OTHERS.
 
     The level at the end of a bucket is that of now less what came later.
     """
@@ -189,8 +197,11 @@ def _largest(asked: Asked, lines: Sequence[Line]) -> list[Line]:
     """In the order of `what`, then the largest first; by one thing at most MOST_LINES of each, the others added up."""
     kept: list[Line] = []
     for what in asked.what:
-        of_what = sorted((line for line in lines if line.what == what), key=lambda line: (-line.total, line.of))
-        kept += of_what[:MOST_LINES]
-        if rest := of_what[MOST_LINES:]:
+        of_what = sorted(
+            (line for line in lines if line.what == what), key=lambda line: (line.of == OTHERS, -line.total, line.of)
+        )
+        first = [line for line in of_what[:MOST_LINES] if line.of != OTHERS]
+        kept += first
+        if rest := of_what[len(first) :]:
             kept.append(Line(what, OTHERS, [sum(column) for column in zip(*(line.points for line in rest), strict=True)]))
     return kept

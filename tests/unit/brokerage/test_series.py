@@ -23,7 +23,7 @@ NOW = datetime(2026, 5, 4, 12, 34, 56, tzinfo=UTC)
         ({"window": "1w", "step": "5m"}, Asked(window_s=7 * 86400)),
         (
             {"window": "90d", "share": "x", "kind": "merge"},
-            Asked(window_s=90 * 86400, step_s=3600, only={"share": "x", "kind": 4}),
+            Asked(window_s=90 * 86400, step_s=86400, only={"share": "x", "kind": 4}),
         ),
         ({"user": "ada", "vo": "demo"}, Asked(only={"user_name": "ada", "vo": "demo"})),
         ({"what": "failed", "by": "error", "queue": ""}, Asked(("failed",), by="error")),
@@ -42,6 +42,7 @@ def test_parameters_put_a_question(sent: dict[str, str], asked: Asked) -> None:
         ({"window": "999999w"}, ["window"]),
         ({"window": "7d", "step": "1m"}, ["window"]),
         ({"window": "90m", "step": "1h"}, ["window"]),
+        ({"window": "63d", "step": "1h", "by": "queue"}, ["window"]),
         ({"step": "2m"}, ["step"]),
         ({"by": "colour"}, ["by"]),
         ({"kind": "large"}, ["kind"]),
@@ -59,9 +60,13 @@ def test_bad_parameters_are_named(sent: dict[str, str], fields: list[str]) -> No
 
 def test_the_family_with_the_fewest_rows_answers() -> None:
     assert Asked().family == Family.VO
-    assert Asked(only={"share": "x"}).family == Family.PLACE
+    assert Asked(only={"share": "x"}).family == Family.SHARE
+    assert Asked(by="kind", only={"share": "x"}).family == Family.SHARE
+    assert Asked(by="queue", only={"vo": "x"}).family == Family.QUEUE
+    assert Asked(by="queue", only={"share": "x"}).family == Family.PLACE
     assert Asked(by="user").family == Family.USER
-    assert Asked(("failed",), by="error", only={"queue": "x"}).family == Family.ERROR
+    assert Asked(("failed",), by="error", only={"queue": "x"}).family == Family.ERROR_AT
+    assert Asked(("failed",), by="error").family == Family.ERROR
 
 
 times = st.integers(0, 30 * 60 - 1)

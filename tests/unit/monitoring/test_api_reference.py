@@ -24,7 +24,7 @@ def test_every_operation_is_there_once_and_each_says_what_it_does() -> None:
 
 def test_parameters_bodies_and_answers_are_told_in_words() -> None:
     series: Operation = OPERATIONS["series_retrieve"]
-    assert field(series.parameters, "step").kind == "one of 1h, 1m, 5m"
+    assert field(series.parameters, "step").kind == "one of 1d, 1h, 1m, 5m"
     assert field(series.result, "lines").kind == "list of object"
     assert field(series.result, "lines[].points").kind == "list of integer"
     assert field(series.result, "counted_at").kind == "time or null"

@@ -182,6 +182,53 @@ class Sent:
         self.status, self.headers, self.body = status, headers, body
 
 
+@dataclass
+class Streamed:
+    """What granian was given to send as it comes."""
+
+    status: int = 0
+    parts: list[bytes] = field(default_factory=list)
+
+    def response_stream(self, status: int, headers: list[tuple[str, str]]) -> Streamed:
+        assert "content-length" not in {name.lower() for name, _ in headers}
+        self.status = status
+        return self
+
+    async def send_bytes(self, data: bytes) -> None:
+        self.parts.append(data)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_large_export_is_sent_as_it_is_made_and_says_where_it_breaks_off(fails: bool) -> None:
+    made: list[int] = []
+
+    def rows() -> Iterator[bytes]:
+        for n in range(40):
+            made.append(n)
+            yield b"x" * 99_998 + b"\r\n"
+        if fails:
+            raise ValueError("year 0 is out of range")
+
+    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
+        start("200 OK", [("Content-Type", "text/csv")])
+        return StreamingHttpResponse(rows(), content_type="text/csv")
+
+    async def asked() -> Streamed:
+        sent = Streamed()
+        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
+        await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
+        for lane in application.lanes.all():
+            lane.close()
+        return sent
+
+    answer = asyncio.run(asked())
+    body = b"".join(answer.parts)
+    assert answer.status == 200 and len(made) == 40
+    assert max(map(len, answer.parts)) <= 2_200_000
+    assert body.startswith(b"x" * 100) and body.count(b"\r\n") >= 40
+    assert body.endswith(b"broken off: this list is not whole\r\n") == fails
+
+
 @pytest.mark.parametrize(("fails", "status"), [(False, 200), (True, 500)])
 def test_an_export_that_cannot_be_finished_is_no_200(fails: bool, status: int) -> None:
     """The head and the first rows were made when a row came that cannot be read."""

@@ -8,6 +8,7 @@ import json
 import shlex
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from broker_site.roof.management.text_report import against, empty, head, last_asks, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
+from brokerage.queries.automatic_steps import steps_of
 from brokerage.queries.decisions import NotACandidate, NotReproducible, decision_facts, explanation_of, latest, why_not_of
 from brokerage.queries.last_asks import asks_at
 from brokerage.queries.pilots import no_such_queue
@@ -28,6 +30,10 @@ from workqueues.models import Task
 
 Verdicts = Mapping[int, Sequence[WhyNot]]
 """Decision -> what it said of the candidate asked for; of a unified queue, of each of its parts."""
+
+
+MOST_STEPS = 10
+"""Steps that the system took, in the text."""
 
 
 class Command(BaseCommand):
@@ -163,6 +169,8 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> Itera
     yield from (f"  errors: {sentence}" for sentence in status.errors.sentences())
     if status.next_look_at is not None:
         yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
+    for step in steps_of(task.id)[:MOST_STEPS]:
+        yield f"  {step.at:%Y-%m-%d %H:%M:%S} UTC {step.sentence}"
     if not decisions:
         yield "  no queue has been considered yet: no decision is stored for the task"
     for decision in decisions:
@@ -184,6 +192,7 @@ def document(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> d
         "status": task.status,
         "status_since": task.status_since.isoformat(),
         "waiting": task_status(task).to_document(),
+        "steps": [{**asdict(step), "at": step.at.isoformat()} for step in steps_of(task.id)],
         "decisions": [_decision(d, verdicts.get(d.id)) for d in decisions if not verdicts or d.id in verdicts],
     }
 

@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0038_job_samples'),
+        ('brokerage', '0042_bulk_counts_and_stop'),
     ]
 
     operations = [
