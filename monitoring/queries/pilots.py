@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -167,12 +166,8 @@ def _beyond(pilots: QuerySet[Pilot], place: int, *, newer: bool) -> QuerySet[Pil
     return pilots.filter(registered_at__lte=at).exclude(registered_at=at, id__gte=number)
 
 
-def walk_pilots(pilots: QuerySet[Pilot], scope: VoScope, cursor: Cursor | None, step: int, most: int) -> Iterator[PilotRow]:
-    """All from the cursor down, at most `most`."""
-    return islice(_walked(pilots, scope, cursor, step), most)
-
-
-def _walked(pilots: QuerySet[Pilot], scope: VoScope, cursor: Cursor | None, step: int) -> Iterator[PilotRow]:
+def walk_pilots(pilots: QuerySet[Pilot], scope: VoScope, cursor: Cursor | None, step: int) -> Iterator[PilotRow]:
+    """All from the cursor down, `step` at a time."""
     while True:
         page = pilots_page(pilots, scope, step, cursor)
         yield from page.rows

@@ -13,7 +13,6 @@ from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.rest import keyset
 from brokerage.queries.last_asks import AsksAtQueue
 from monitoring.queries.pilots import find_pilot, pilot_details, pilots_page, walk_pilots
-from monitoring.tables.exports import MOST
 from monitoring.tables.selection import Selection
 from monitoring.views.listing import STEP, LongList
 from monitoring.views.page import page, scope_of, show
@@ -29,7 +28,7 @@ class PilotList(LongList):
         return pilots_page(filters.qs, scope, selection.size, selection.cursor)
 
     def all(self, scope: VoScope, selection: Selection, filters: Any) -> Iterator[Any]:
-        return walk_pilots(filters.qs, scope, selection.cursor, STEP, MOST + 1)
+        return walk_pilots(filters.qs, scope, selection.cursor, STEP)
 
 
 @page(READ)
