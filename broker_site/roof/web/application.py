@@ -1,7 +1,7 @@
 """The RSGI application: reads a request whole, has Django answer it in a thread of its lane, and sends the answer whole.
 
 A thread is with a request only while Django works on it: a half-sent body waits in the event loop, and what a slow client
-has not read yet lies with granian, large answers in a file without a name. `/healthz` is answered in the loop itself.
+has not read yet lies with granian; a large answer is made no faster than it is read. `/healthz` is answered in the loop itself.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from broker_site.roof.web.held_asks import LARGEST, Full, HeldAsks, most_held
 from broker_site.roof.web.joint_lane import JointLane, Unfinished
 from broker_site.roof.web.lane import Lane, Overloaded
 from broker_site.roof.web.lanes import Lanes, lanes
+from broker_site.roof.web.long_answer import FileAnswer, Header, LongAnswer
 from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
 from brokerage.api.waiting_asks import AGAIN, WaitingAsk, waiting_ask
 from brokerage.ledger.last_asks import LAST_ASKS
@@ -55,24 +56,15 @@ FULL = Refused(
 """The connection is closed: those that others keep open are few then."""
 TOO_MANY = Refused(429, "Too many requests at once", "Try again in 2 s.", headers={"Retry-After": "2"})
 
-Header = tuple[str, str]
 Handler = Callable[[dict[str, Any], Callable[..., Any]], Any]
 
 logger = logging.getLogger(__name__)
 
 
-class Stream(Protocol):
-    """An answer that granian sends as it comes; whoever sends waits for the client."""
-
-    def send_bytes(self, data: bytes) -> Awaitable[None]: ...
-
-
-class Answer(Chunks, Protocol):
+class Answer(Chunks, FileAnswer, Protocol):
     """Granian's end of a request."""
 
     def response_bytes(self, status: int, headers: list[Header], body: bytes) -> None: ...
-
-    def response_stream(self, status: int, headers: list[Header]) -> Stream: ...
 
     def client_disconnect(self) -> Awaitable[None]: ...
 
@@ -106,8 +98,8 @@ class DjangoAnswer:
         return False
 
     def close(self) -> None:
-        """The request is over; Django lets go of what it held for it."""
-        if self.long is not None:
+        """The request is over; Django lets go of what it held for it, once."""
+        if self.long is not None and not self.long.closed:
             self.long.close()
 
 
@@ -251,28 +243,34 @@ class Application:
         longer one each step is sent as it is made; where it breaks off, its last line says so: half a list would look like a
         whole one.
         """
-        made_so_far, stream, more = io.BytesIO(), None, True
+        headers = [h for h in made.headers if h[0].lower() != "content-length"]
+        made_so_far, sent, more = io.BytesIO(), None, True
         try:
             while more:
-                more = await self._next_step(lane, partial(made.step, made_so_far), patient=stream is not None)
-                if stream is None and more and made_so_far.tell() > IN_MEMORY:
-                    stream = answer.response_stream(made.status, [h for h in made.headers if h[0].lower() != "content-length"])
-                if stream is not None:
-                    await stream.send_bytes(made_so_far.getvalue())
+                more = await self._next_step(lane, partial(made.step, made_so_far), patient=sent is not None)
+                if sent is None and more and made_so_far.tell() > IN_MEMORY:
+                    sent = await LongAnswer.begin(answer, made.status, headers)
+                if sent is not None:
+                    await sent.send(made_so_far.getvalue())
                     made_so_far = io.BytesIO()
+        except (ProtocolClosed, ConnectionError):
+            return  # the client has left
         except Exception as error:  # noqa: BLE001 - whatever a generator of rows throws, in place of Django's handler
-            made.close()
             fault = TOO_MANY if isinstance(error, Overloaded) else error
-            if stream is None:
+            if sent is None:
                 _send(answer, lambda: answer_to(fault))
-            elif not isinstance(error, (ProtocolClosed, ConnectionError)):
-                answer_to(fault)  # which writes it down
-                await stream.send_bytes(BROKEN_OFF)
-            return
-        if stream is None:
-            body = made_so_far.getvalue()
-            headers = [*(h for h in made.headers if h[0].lower() != "content-length"), ("Content-Length", str(len(body)))]
-            answer.response_bytes(made.status, headers, body)
+                return
+            answer_to(fault)  # which writes it down
+            with suppress(ConnectionError):
+                await sent.send(BROKEN_OFF)
+        else:
+            if sent is None:
+                body = made_so_far.getvalue()
+                answer.response_bytes(made.status, [*headers, ("Content-Length", str(len(body)))], body)
+        finally:
+            made.close()
+            if sent is not None:
+                sent.close()
 
     async def _next_step(self, lane: Lane, step: Callable[[], bool], *, patient: bool) -> bool:
         """Whether there is more to come; `patient`: waits while the lane is full, since the answer has begun."""
