@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-SITE_SHARE, KIND_SHARE = 0.5, 0.45
+SITE_PERCENT, KIND_PERCENT = 50, 45
 """Parts of the slots of a site that jobs may wait for: of all kinds, and of one."""
 FEWEST_CPU, FEWEST_IO = 50, 25
 """However small a site is."""
@@ -29,12 +29,12 @@ def thresholds(cpu_slots: int, io_slots: int, brokers: int) -> SiteThresholds:
     """`brokers`: those that work at the site and share what may wait there; one that drains counts itself alone."""
     brokers = max(brokers, 1)
 
-    def waiting(slots: int, part: float, fewest: int) -> int:
-        return max(int(slots / brokers * part), fewest)
+    def waiting(slots: int, percent: int, fewest: int) -> int:
+        return max(slots * percent // (100 * brokers), fewest)
 
     cpu, io = max(cpu_slots, FEWEST_CPU), max(io_slots, FEWEST_IO)
     return SiteThresholds(
-        Threshold(waiting(cpu_slots, SITE_SHARE, FEWEST_CPU), cpu),
-        Threshold(waiting(cpu_slots, KIND_SHARE, FEWEST_CPU), cpu),
-        Threshold(waiting(io_slots, KIND_SHARE, FEWEST_IO), io),
+        Threshold(waiting(cpu_slots, SITE_PERCENT, FEWEST_CPU), cpu),
+        Threshold(waiting(cpu_slots, KIND_PERCENT, FEWEST_CPU), cpu),
+        Threshold(waiting(io_slots, KIND_PERCENT, FEWEST_IO), io),
     )

@@ -98,3 +98,9 @@ def test_a_site_shared_by_more_brokers_lets_each_have_no_more(cpu: int, io: int,
     some, more = thresholds(cpu, io, brokers), thresholds(cpu, io, brokers + 1)
     assert all(a.pending >= b.pending and a.running == b.running for a, b in zip(some, more, strict=True))
     assert some.cpu_kind.pending <= some.site.pending
+
+
+@pytest.mark.parametrize(("cpu", "brokers", "waiting"), [(1220, 9, 61), (2440, 18, 61), (4700, 9, 235)])
+def test_parts_of_slots_are_reckoned_exactly(cpu: int, brokers: int, waiting: int) -> None:
+    """45 % of these are whole numbers, which floating point misses by one."""
+    assert thresholds(cpu, cpu, brokers).cpu_kind.pending == waiting
