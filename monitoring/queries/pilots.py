@@ -142,8 +142,10 @@ def pilots_page(pilots: QuerySet[Pilot], scope: VoScope, size: int, cursor: Curs
     every = Pilot.objects.using(alias())
     looked_at = _beyond(every, cursor.id, newer=newer) if cursor is not None else every
     end = looked_at.order_by(*order).values_list("registered_at", "id")[LOOKED_AT : LOOKED_AT + 1].first()
-    if end is not None:
-        part = part.filter(registered_at__lte=end[0]) if newer else part.filter(registered_at__gte=end[0])
+    if end is not None:  # what stands at the very same moment beyond the end is looked at with the next page
+        bound = {"registered_at__lte": end[0]} if newer else {"registered_at__gte": end[0]}
+        beyond = {"id__gt": end[1]} if newer else {"id__lt": end[1]}
+        part = part.filter(**bound).exclude(registered_at=end[0], **beyond)
     found = pilot_rows(part.order_by(*order)[: size + 1], scope)
     more, shown = len(found) > size, found[:size]
     last = _place(shown[-1]) if more else place_of(*end) if end is not None else None
@@ -167,7 +169,9 @@ def _beyond(pilots: QuerySet[Pilot], place: int, *, newer: bool) -> QuerySet[Pil
 
 
 def walk_pilots(pilots: QuerySet[Pilot], scope: VoScope, cursor: Cursor | None, step: int) -> Iterator[PilotRow]:
-    """All from the cursor down, `step` at a time."""
+    """All from the cursor down, `step` at a time; all there are where it goes up."""
+    if cursor is not None and cursor.direction == "newer":
+        cursor = None
     while True:
         page = pilots_page(pilots, scope, step, cursor)
         yield from page.rows
