@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
+
 import psycopg2
 import pytest
 from django.db import close_old_connections, connection
+from django.http import StreamingHttpResponse
 
 from broker_site.foundation.sql.prepared import Prepared
+from broker_site.roof.web.application import STEP_BYTES, DjangoAnswer
 
 TWO = Prepared("tests_two", "integer", "SELECT $1 + 1")
 
@@ -55,3 +60,20 @@ def statements(pid: int) -> str:
             return cursor.fetchone()[0]
     finally:
         other.close()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_export_goes_on_when_the_database_was_away_between_two_steps() -> None:
+    def rows() -> Iterator[bytes]:
+        for _ in range(3):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                yield str(cursor.fetchone()).encode() + b" " * STEP_BYTES
+
+    export, sent = DjangoAnswer(200, [], long=StreamingHttpResponse(rows())), io.BytesIO()
+    assert export.step(sent)
+    end(connection.connection.info.backend_pid)
+    assert export.step(sent)
+    assert export.step(sent)
+    assert not export.step(sent)
+    assert len(set(sent.getvalue().split())) == 2

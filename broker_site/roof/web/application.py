@@ -87,7 +87,11 @@ class DjangoAnswer:
         )
 
     def step(self, spool: IO[bytes]) -> bool:
-        """Make some more of a long answer; whether there is more to come."""
+        """Make some more of a long answer; whether there is more to come.
+
+        As at the beginning of a request, a connection of this thread that broke meanwhile is made anew: a client may read slowly.
+        """
+        close_old_connections()
         until, size = time.monotonic() + STEP_S, 0
         for part in self.long or ():
             spool.write(part)
