@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import psycopg2
 import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 
 STEP_BY_STEP = """
 import django
@@ -48,6 +50,20 @@ def test_a_new_database_is_as_one_that_took_every_step(database_url: str) -> Non
 def test_a_database_that_took_every_step_needs_none_of_the_migration_of_new_ones(database_url: str) -> None:
     before = _schema(database_url, "steps_first", STEP_BY_STEP)
     assert _schema(database_url, "steps_first", AT_ONCE, new=False) == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_whose_making_was_killed_is_made_anew() -> None:
+    """It is made beside those who work, so nothing takes it back: it stays behind, and serves nobody."""
+    executor, step = MigrationExecutor(connection), ("brokerage", "0040_who_used_a_file")
+    before = executor.loader.project_state(step, at_end=False)
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX job_input_used_shared")
+        cursor.execute("CREATE INDEX job_input_used_shared ON brokerage_jobinput (file_id) WHERE false")
+        with connection.schema_editor(atomic=False) as editor:
+            executor.loader.get_migration(*step).apply(before, editor)
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'job_input_used_shared'")
+        assert "event_range_id IS NOT NULL" in str(cursor.fetchall())
 
 
 def _schema(server: str, name: str, migrate: str, *, new: bool = True) -> list[tuple[str, str | None]]:
