@@ -32,7 +32,7 @@ from broker_site.roof.web.held_asks import LARGEST, Full, HeldAsks, most_held
 from broker_site.roof.web.joint_lane import JointLane, Unfinished
 from broker_site.roof.web.lane import Lane, Overloaded
 from broker_site.roof.web.lanes import Lanes, lanes
-from broker_site.roof.web.long_answer import FileAnswer, Header, LongAnswer
+from broker_site.roof.web.long_answer import FileAnswer, Header, Left, LongAnswer, Stalled
 from broker_site.roof.web.pilot_verbs import PilotVerbs, Unanswered
 from brokerage.api.waiting_asks import AGAIN, WaitingAsk, waiting_ask
 from brokerage.ledger.last_asks import LAST_ASKS
@@ -248,7 +248,7 @@ class Application:
         whole one.
         """
         headers = [h for h in made.headers if h[0].lower() != "content-length"]
-        made_so_far, sent, more = io.BytesIO(), None, True
+        made_so_far, sent, more, whole = io.BytesIO(), None, True, False
         try:
             while more:
                 more = await self._next_step(lane, partial(made.step, made_so_far), patient=sent is not None)
@@ -257,24 +257,25 @@ class Application:
                 if sent is not None:
                     await sent.send(made_so_far.getvalue())
                     made_so_far = io.BytesIO()
-        except (ProtocolClosed, ConnectionError):
-            return  # the client has left
+            whole = True
+        except (ProtocolClosed, Left):
+            whole = True  # as far as anybody is there who wants it
+        except Stalled:
+            made_so_far.close()
         except Exception as error:  # noqa: BLE001 - whatever a generator of rows throws, in place of Django's handler
             fault = TOO_MANY if isinstance(error, Overloaded) else error
-            if sent is None:
+            if sent is not None:
+                answer_to(fault)  # which writes it down
+            else:
                 _send(answer, lambda: answer_to(fault))
-                return
-            answer_to(fault)  # which writes it down
-            with suppress(ConnectionError):
-                await sent.send(BROKEN_OFF)
         else:
             if sent is None:
                 body = made_so_far.getvalue()
                 answer.response_bytes(made.status, [*headers, ("Content-Length", str(len(body)))], body)
         finally:
             made.close()
-            if sent is not None:
-                sent.close()
+        if sent is not None:
+            await sent.end(b"" if whole else BROKEN_OFF)
 
     async def _next_step(self, lane: Lane, step: Callable[[], bool], *, patient: bool) -> bool:
         """Whether there is more to come; `patient`: waits while the lane is full, since the answer has begun."""

@@ -16,6 +16,16 @@ Header = tuple[str, str]
 OPENED_S = 30.0
 """Granian has opened the pipe long before, unless the client has left."""
 LOOK_S = 0.005
+STALLED_S = 600.0
+"""A client that has read nothing for so long gets no more."""
+
+
+class Left(Exception):
+    """The client is gone."""
+
+
+class Stalled(Exception):
+    """The client is there, but does not read."""
 
 
 class FileAnswer(Protocol):
@@ -32,7 +42,7 @@ class LongAnswer:
 
     @classmethod
     async def begin(cls, answer: FileAnswer, status: int, headers: list[Header]) -> LongAnswer:
-        """Give granian the pipe. Raises ConnectionError where it does not open it."""
+        """Give granian the pipe. Raises Left where it does not open it."""
         with tempfile.TemporaryDirectory(prefix="gridbroker-answer-") as folder:
             path = Path(folder) / "pipe"
             os.mkfifo(path, 0o600)
@@ -43,26 +53,35 @@ class LongAnswer:
                     return cls(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
                 except OSError:  # nobody reads it yet
                     await asyncio.sleep(LOOK_S)
-        raise ConnectionError("nobody has begun to read the answer")
+        raise Left
 
-    async def send(self, data: bytes) -> None:
-        """Raises ConnectionError when the client has left."""
+    async def send(self, data: bytes, patience_s: float | None = STALLED_S) -> None:
+        """Raises Left when the client has left, Stalled when it reads nothing for so long, None: it is waited for."""
         left = memoryview(data)
         while left:
             try:
                 left = left[os.write(self._pipe, left) :]
             except BlockingIOError:
-                await self._room()
+                await self._room(patience_s)
+            except ConnectionError:
+                raise Left from None
 
-    def close(self) -> None:
-        """The answer is whole, or as much of it as there will be."""
-        os.close(self._pipe)
+    async def end(self, last: bytes) -> None:
+        """The answer is over, after these words, for which a client is waited for that reads late."""
+        try:
+            await self.send(last, patience_s=None)
+        except Left:
+            return
+        finally:
+            os.close(self._pipe)
 
-    async def _room(self) -> None:
+    async def _room(self, patience_s: float | None) -> None:
         loop = asyncio.get_running_loop()
         room = asyncio.Event()
         loop.add_writer(self._pipe, room.set)
         try:
-            await room.wait()
+            await asyncio.wait_for(room.wait(), patience_s)
+        except TimeoutError:
+            raise Stalled from None
         finally:
             loop.remove_writer(self._pipe)

@@ -15,6 +15,7 @@ from django.http import StreamingHttpResponse
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.roof.web import body as bodies
+from broker_site.roof.web import long_answer
 from broker_site.roof.web.application import Application
 from broker_site.roof.web.body import Bodies
 from broker_site.roof.web.environ import environ_of
@@ -184,10 +185,11 @@ class Sent:
 
 
 class Streamed:
-    """A client of granian that reads so many bytes of the file that it is given to send, and leaves."""
+    """A client of granian that reads so many bytes of the file that it is given to send, when it may, and leaves."""
 
     def __init__(self, most: int = -1) -> None:
-        self.status, self.body, self.most = 0, b"", most
+        self.status, self.body, self.most, self.may = 0, b"", most, threading.Event()
+        self.may.set()
 
     def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
         assert "content-length" not in {name.lower() for name, _ in headers}
@@ -197,6 +199,7 @@ class Streamed:
 
     def _read(self, file: str) -> None:
         with Path(file).open("rb") as pipe:
+            self.may.wait(10)
             self.body = pipe.read(self.most)
 
 
@@ -231,6 +234,37 @@ def test_a_large_export_is_sent_as_it_is_read_and_says_where_it_breaks_off(fails
         return
     assert len(made) == 40 and answer.body.count(b"\r\n") >= 40
     assert answer.body.endswith(b"broken off: this list is not whole\r\n") == fails
+
+
+def test_an_export_that_nobody_reads_is_let_go_and_says_so_to_who_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    sent = Streamed()
+    sent.may.clear()
+
+    class Ended(StreamingHttpResponse):
+        def close(self) -> None:
+            over.set()
+            super().close()
+
+    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
+        start("200 OK", [("Content-Type", "text/csv")])
+        return Ended((b"x" * 99_998 + b"\r\n" for _ in range(40)), content_type="text/csv")
+
+    async def asked() -> None:
+        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
+        request = Request(Headers([]), method="GET", path="/jobs.csv")
+        answering = asyncio.ensure_future(application.__rsgi__(request, sent))  # type: ignore[arg-type]
+        assert await asyncio.to_thread(over.wait, 10)
+        sent.may.set()
+        await answering
+        for lane in application.lanes.all():
+            lane.close()
+
+    monkeypatch.setattr(long_answer.LongAnswer.send, "__defaults__", (0.05,))
+    asyncio.run(asked())
+    sent.reader.join()
+    assert sent.body.endswith(b"broken off: this list is not whole\r\n")
+    assert len(sent.body) < 1_000_000
 
 
 @pytest.mark.parametrize(("fails", "status"), [(False, 200), (True, 500)])
