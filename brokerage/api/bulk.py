@@ -231,7 +231,9 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
     unknown = [name for name in wanted if name not in filters.base_filters]
     if unknown or not wanted:
         known = ", ".join(filters.base_filters)
-        raise _bad(f"filter.{unknown[0][:40]}" if unknown else "filter", "unknown", f"there is: {known}; at least one")
+        if not unknown:
+            raise _bad("filter", "none", f"name at least one filter of {known}")
+        raise _bad(f"filter.{unknown[0][:40]}", "unknown", f"no filter of that name; there are: {known}")
     if nothing := [name for name, value in wanted.items() if _blank(value)]:
         raise _bad(f"filter.{nothing[0]}", "blank", f"{nothing[0]} has no value, which would mean any: leave it out then")
     query = QueryDict(urlencode({k: v if isinstance(v, list) else str(v) for k, v in wanted.items()}, doseq=True))
