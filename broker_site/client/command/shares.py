@@ -28,7 +28,7 @@ def edit(session: Session) -> int:
     draft, file = edited(session, text)
     of_vo = f" --vo {shlex.quote(options.vo)}" if options.vo else ""
     kept = f"the draft is in {file}: broker share apply {file} --only{of_vo} --base {base}"
-    session.on_interrupt = f"nothing was changed; {kept}"
+    session.on_interrupt = kept  # not whether it holds: the answer may be on its way
     try:
         lines = lines_between(standing, read(draft, ("shares",)), only=True)
         code = proceed(session, lines, base)
