@@ -69,6 +69,8 @@ def read(text: str, known: Iterable[str] = LISTS) -> dict[str, list[Entry]]:
         for number, entry in enumerate(entries if isinstance(entries, list) else [None]):
             if not isinstance(entry, dict) or not isinstance(entry.get(member), str):
                 raise Unusable("Not a draft", f"{name}[{number}] is to be an object with a text {member}")
+            if not isinstance(entry.get("vo", ""), str):
+                raise Unusable("Not a draft", f"{name}[{number}] ({entry[member][:60]}) has a vo that is no text")
             if name == "overrides" and "value" not in entry:
                 raise Unusable("Not a draft", f"{name}[{number}] ({entry[member][:60]}) has no value")
     return document

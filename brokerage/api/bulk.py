@@ -226,12 +226,16 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
         rows = Job.objects.filter(visible_vos(caller, "job:read").q("spec__vo"), spec__created_at__lte=moment)
     if "ids" in said:
         return rows.filter(id__in=set(said["ids"]))
-    wanted = {name: value for name, value in said["filter"].items() if value not in ("", None, [])}
+    wanted = said["filter"]
     filters = FILTERS[said["of"]]
     unknown = [name for name in wanted if name not in filters.base_filters]
     if unknown or not wanted:
         known = ", ".join(filters.base_filters)
-        raise _bad(f"filter.{unknown[0][:40]}" if unknown else "filter", "unknown", f"there is: {known}; at least one")
+        if not unknown:
+            raise _bad("filter", "none", f"name at least one filter of {known}")
+        raise _bad(f"filter.{unknown[0][:40]}", "unknown", f"no filter of that name; there are: {known}")
+    if nothing := [name for name, value in wanted.items() if _blank(value)]:
+        raise _bad(f"filter.{nothing[0]}", "blank", f"{nothing[0]} has no value, which would mean any: leave it out then")
     query = QueryDict(urlencode({k: v if isinstance(v, list) else str(v) for k, v in wanted.items()}, doseq=True))
     found = filters(query, queryset=rows)
     if not found.form.is_valid():
@@ -243,6 +247,11 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
         )
     chosen: QuerySet[Any] = found.qs
     return chosen
+
+
+def _blank(value: Any) -> bool:
+    """Whether a list would take it for no filter at all: an empty variable of a script must not widen an act."""
+    return not value or any(map(_blank, value)) if isinstance(value, list) else value is None or not str(value).strip()
 
 
 def _bad(field: str, rule: str, message: str) -> Refused:

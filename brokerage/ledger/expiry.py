@@ -22,6 +22,7 @@ from brokerage.rules.dispatch.settlement import Ending, JobVersion
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
 from workqueues.ledger.moves import Stale
+from workqueues.rules.task.automatic_steps import LEASE_OVER, TOO_LONG
 
 BATCH = 200
 logger = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Le
 
     `limit` at a time; where some could not be ended, those behind them come in the same run.
     """
-    why = {"why": "no sign of life within the lease", "sub_status": "lost_heartbeat", "only": "lease over"}
+    why = {"why": LEASE_OVER, "sub_status": "lost_heartbeat", "only": "lease over"}
     values = {"suspended": list(suspended)}
     return page_by_page(_EXPIRED, values, limit, lambda expired: end_seen(expired, "failed", who, leave=leave, **why))
 
@@ -157,9 +158,7 @@ def end_overdue(
         for job in jobs:
             overdue[job.status].append(job)
         return sum(
-            end_seen(
-                of_status, endings[status], who, f"too long in {status}", sub_status=SUB_STATUS[endings[status]], leave=leave
-            )
+            end_seen(of_status, endings[status], who, f"{TOO_LONG}{status}", sub_status=SUB_STATUS[endings[status]], leave=leave)
             for status, of_status in overdue.items()
         )
 

@@ -106,7 +106,7 @@ def _matching(request: HttpRequest, of: str) -> tuple[QuerySet[Any] | None, str,
     named = filters.renamed(query)
     chosen = QueryDict(mutable=True)
     for name in filters.base_filters:
-        if named.get(name):
+        if str(named.get(name) or "").strip():
             chosen[name] = str(named[name])
     if not chosen:
         return None, "", "All rows of a list without filter are too many: filter it first."

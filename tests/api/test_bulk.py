@@ -231,6 +231,30 @@ def test_what_the_death_of_an_agent_leaves_of_a_stopped_act_is_never_done() -> N
     assert not Task.objects.filter(command="kill").exists()
 
 
+def test_a_limited_token_sees_and_stops_no_act_that_reaches_beyond_it() -> None:
+    user = ensure_user("ada", roles=[("demo", "operator"), ("atlas", "operator")])
+    whole, limited = (
+        Client(HTTP_AUTHORIZATION=f"Bearer {issue_user_token(user, vo=vo).text}") for vo in ("", "demo")
+    )  # fmt: skip
+    task = submitted(parameters("one")).id
+    number = post(whole, of="tasks", act="kill", ids=[task]).json()["id"]
+    assert limited.get(f"{AT}{number}/targets/").status_code == 404
+    assert limited.post(f"{AT}{number}/stop/", {}, "application/json").status_code == 404
+    assert limited.get(f"/bulk/{number}/").status_code == 404
+    own = post(limited, of="tasks", act="kill", ids=[task]).json()["id"]
+    assert [row["id"] for row in limited.get(AT).json()["results"]] == [own]
+    assert [row["id"] for row in whole.get(AT).json()["results"]] == [own, number]
+    assert limited.post(f"{AT}{own}/stop/", {}, "application/json").status_code == 200
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", None, [], ["", "ada"]])
+def test_a_filter_without_value_is_refused_and_never_means_all(nothing: Any) -> None:
+    submitted(parameters("one"))
+    asked = {"task_name": "*", "user_name": nothing}
+    refused = post(caller("ada", "submitter"), of="tasks", act="kill", filter=asked, dry_run=True)
+    assert (refused.status_code, fields(refused)) == (422, {"filter.user_name"})
+
+
 def test_the_list_of_acts_reads_no_target() -> None:
     ada = caller("ada", "submitter")
     number = post(ada, of="tasks", act="kill", ids=[submitted(parameters("t1")).id]).json()["id"]

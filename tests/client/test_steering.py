@@ -64,12 +64,31 @@ def test_a_share_tree_is_drafted_tried_applied_edited_and_taken_back(broker_of: 
     assert bad.code == 5
     assert "share MC for demo.value (" in bad.err
     assert "hint: the draft is in /" in bad.err
+    # What was written is never lost: only what holds takes the draft away.
+    editor.write_text("#!/bin/sh\nsed -i 's/75/90/' $1\n")
+    for words, said in ((("-m", "x"), "nobody can answer"), (("--dry-run",), "value 75 -> 90")):
+        kept = eve("share", "edit", *words, EDITOR=str(editor), TMPDIR=str(tmp_path))
+        assert said in kept.out + kept.err
+        assert "90" in Path(kept.err.split("the draft is in ")[1].split(":")[0]).read_text(encoding="utf-8")
+    editor.write_text("#!/bin/sh\ntouch $1.seen\n")
+    early = eve("share", "edit", EDITOR=str(editor), TMPDIR=str(tmp_path))
+    assert (early.code, "No reason" in early.err, list(tmp_path.glob("*.seen"))) == (2, True, [])
+    for no_editor in ("vi 'x", str(tmp_path / "none")):
+        unstarted = eve("share", "edit", "-m", "x", EDITOR=no_editor, TMPDIR=str(tmp_path))
+        assert (unstarted.code, "cannot be started" in unstarted.err) == (2, True), unstarted
     late = eve("share", "apply", str(file), "-m", "late", "--yes", "--base", "1")
     assert (late.code, "Changed meanwhile" in late.err) == (5, True)
     assert eve("share", "tree").rows[0][:2] == ["Top", "demo"]
     back = eve("cfg", "revert", "2", "-m", "no", "--yes")
     assert back.code == 0, back.err
     assert values() == {"Top": 80, "MC": 60, "Data": 40}
+    # With --only and a VO nothing of another VO is removed.
+    GlobalShare.objects.create(name="Other", vo="atlas", value=1)
+    root = broker_of("root", ("demo", "share-editor"), superuser=True)
+    assert "share Other for atlas: removed" in root("share", "diff", str(file), "--only").out
+    only = root("share", "diff", "-", "--only", "--vo", "demo", stdin=json.dumps({"shares": json.loads(TREE)["shares"][:1]}))
+    assert changed(only)[:2] == ["share Data for demo: removed", "share MC for demo: removed"]
+    assert "atlas" not in only.out
     ada = broker_of("ada", ("demo", "submitter"))
     assert ada("share", "diff", "-", stdin='{"shares": [{"name": "A", "vo": "demo", "value": 1}]}').code == 4
 

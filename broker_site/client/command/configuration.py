@@ -12,6 +12,7 @@ from broker_site.client.command.drafting import (
     BASE,
     DRY,
     FILE,
+    OF_VO,
     ONLY,
     REASON,
     applied,
@@ -80,8 +81,8 @@ def set_keys(session: Session) -> int:
     until = None
     if options.span:
         until = (datetime.now(timezone.utc) + time_span(options.span)).isoformat(timespec="seconds")
-    entries = [{"key": key, "vo": options.vo, "value": value, "until": until} for key, value in filters(options.keys).items()]
-    return _keys(session, entries)
+    wanted = filters(options.keys, like="jobbroker.NQUEUELIMITSITE=30")
+    return _keys(session, [{"key": key, "vo": options.vo, "value": value, "until": until} for key, value in wanted.items()])
 
 
 def unset_keys(session: Session) -> int:
@@ -181,8 +182,8 @@ VERBS: Sequence[Verb] = (
         export,
         (option("--vo", default="", metavar="VO", help="only what is for this VO"),),
     ),
-    Verb(("cfg", "diff"), "what a draft would change", diff, (FILE, ONLY, BASE, JSON)),
-    Verb(("cfg", "apply"), "import a draft: see what it would do, then apply it", apply, (FILE, ONLY, BASE, *APPLY)),
+    Verb(("cfg", "diff"), "what a draft would change", diff, (FILE, ONLY, OF_VO, BASE, JSON)),
+    Verb(("cfg", "apply"), "import a draft: see what it would do, then apply it", apply, (FILE, ONLY, OF_VO, BASE, *APPLY)),
     Verb(("cfg", "history"), "list change sets, newest first", history, LIST),
     Verb(("cfg", "show"), "tell of one change set", show, (_REVISION, JSON, URL)),
     Verb(("cfg", "revert"), "take a change set back", revert, (_REVISION, REASON, DRY, YES, JSON)),

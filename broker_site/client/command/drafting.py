@@ -19,12 +19,14 @@ from broker_site.client.errors import OK, USAGE, Fault, Refused, Unusable
 Row = Mapping[str, Any]
 TWO = "two_person"
 """Rule of a key that takes two people."""
+EDITORS = "VISUAL or EDITOR names an editor"
 REASON = option("-m", "--reason", default="", metavar="TEXT", help="why, for the history; needed unless it is a dry run")
 TICKET = option("--ticket", default="", metavar="TEXT", help="a ticket, for the history")
 BASE = option("--base", type=int, metavar="N", help="the revision that the draft rests on: what was changed since is refused")
 DRY = option("--dry-run", action="store_true", help="only tell what would change, and what it would have done of late")
 PROPOSE = option("--propose", action="store_true", help="keep it for somebody else to approve, as some keys want it")
 ONLY = option("--only", action="store_true", help="remove what the lists of the draft do not name")
+OF_VO = option("--vo", default="", metavar="VO", help="with --only: remove only what is for this VO")
 FILE = option("file", metavar="FILE", help="the draft, as export writes it; - for standard input")
 APPLY = (REASON, TICKET, DRY, PROPOSE, YES, JSON)
 
@@ -61,7 +63,7 @@ def take_file(session: Session, known: Iterable[str], dry: bool = False) -> int:
     options = session.options
     options.dry_run = dry or options.dry_run
     wanted = read(draft_text(session, options.file), known)
-    base, standing = session.client.config.export("", [name for name in LISTS if name in wanted])
+    base, standing = session.client.config.export(options.vo, [name for name in LISTS if name in wanted])
     lines = lines_between(standing, wanted, options.only)
     return proceed(session, lines, base if options.base is None else options.base)
 
@@ -118,14 +120,19 @@ def draft_text(session: Session, name: str) -> str:
 
 def edited(session: Session, text: str) -> tuple[str, Path]:
     """The text as somebody leaves it in an editor (VISUAL, EDITOR, else vi), and the file in which it stands."""
-    words = shlex.split(session.environ.get("VISUAL") or session.environ.get("EDITOR") or "vi")
+    named = session.environ.get("VISUAL") or session.environ.get("EDITOR") or ""
+    try:
+        words = shlex.split(named) or ["vi"]
+    except ValueError as problem:
+        raise Unusable(f"{named} cannot be started", str(problem), EDITORS) from None
     handle, name = tempfile.mkstemp(prefix="broker-shares-", suffix=".json")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(text)
     try:
         code = subprocess.run([*words, name], check=False).returncode
     except OSError as problem:
-        raise Unusable(f"{words[0]} cannot be started", str(problem.strerror), "VISUAL or EDITOR names an editor") from None
+        Path(name).unlink()
+        raise Unusable(f"{words[0]} cannot be started", str(problem.strerror), EDITORS) from None
     if code:
         raise Unusable("Nothing was changed", f"{words[0]} ended with {code}", f"the draft is in {name}")
     return draft_text(session, name), Path(name)

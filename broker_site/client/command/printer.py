@@ -33,7 +33,7 @@ class Column:
 
 def column(name: str, title: str = "", right: bool = False) -> Column:
     """A field of the row as it is; times are in UTC to the second."""
-    time = name.endswith(("_at", "_since", "_date"))
+    time = name == "at" or name.endswith(("_at", "_since", "_date"))
     return Column(title or name, lambda row: terminal.moment(row[name]) if time and row.get(name) else row.get(name), right)
 
 

@@ -127,13 +127,15 @@ def numbers(words: Sequence[str], stdin: TextIO) -> list[int]:
     return list(dict.fromkeys(map(int, given)))
 
 
-def filters(words: Sequence[str]) -> dict[str, str]:
-    """NAME=VALUE words; the server says which names it knows."""
-    found = {}
+def filters(words: Sequence[str], like: str = "status=running,pending") -> dict[str, str]:
+    """NAME=VALUE words; the server says which names it knows. `like`: an example of one."""
+    found: dict[str, str] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name:
-            raise Unusable("Not a filter", repr(word), "expected is NAME=VALUE, like status=running,pending")
+            raise Unusable("Not NAME=VALUE", repr(word), f"expected is something like {like}")
+        if name in found:  # the last one alone would count, and an act would take more than was meant
+            raise Unusable("Said twice", repr(name), f"expected is each name once, like {like}")
         found[name] = value
     return found
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
-from broker_site.client.command.drafting import APPLY, BASE, FILE, ONLY, edited, proceed, take_file
+from broker_site.client.command.drafting import APPLY, BASE, FILE, OF_VO, ONLY, edited, proceed, reasoned, take_file
 from broker_site.client.command.grammar import JSON, Verb, option
 from broker_site.client.command.session import Session
 from broker_site.client.drafts import lines_between, read, text_of
@@ -14,8 +15,10 @@ ROWS = ("shares", "work_queues")
 
 
 def edit(session: Session) -> int:
-    """The tree in an editor, then tried and applied; what is taken out there is removed. A draft that is refused is kept."""
+    """The tree in an editor, then tried and applied; what is taken out there is removed. A draft that does not hold is kept."""
     options = session.options
+    if not (options.print or options.dry_run):
+        reasoned(session)
     base, standing = session.client.config.export(options.vo, ("shares",))
     text = text_of(standing)
     if options.print:
@@ -23,14 +26,19 @@ def edit(session: Session) -> int:
         session.tell(f"this is revision {base}; broker share apply FILE --base {base}")
         return OK
     draft, file = edited(session, text)
+    of_vo = f" --vo {shlex.quote(options.vo)}" if options.vo else ""
+    kept = f"the draft is in {file}: broker share apply {file} --only{of_vo} --base {base}"
+    session.on_interrupt = kept  # not whether it holds: the answer may be on its way
     try:
         lines = lines_between(standing, read(draft, ("shares",)), only=True)
         code = proceed(session, lines, base)
     except BrokerError as problem:
-        kept = f"the draft is in {file}: broker share apply {file} --base {base}"
         problem.hint = f"{problem.hint}; {kept}" if problem.hint else kept
         raise
-    file.unlink()
+    if lines and (code != OK or options.dry_run):
+        session.tell(kept)
+    else:
+        file.unlink()
     return code
 
 
@@ -53,6 +61,6 @@ VERBS: Sequence[Verb] = (
             *APPLY,
         ),
     ),
-    Verb(("share", "diff"), "what a draft of shares and work queues would change", diff, (FILE, ONLY, BASE, JSON)),
-    Verb(("share", "apply"), "try a draft of shares and work queues, then apply it", apply, (FILE, ONLY, BASE, *APPLY)),
+    Verb(("share", "diff"), "what a draft of shares and work queues would change", diff, (FILE, ONLY, OF_VO, BASE, JSON)),
+    Verb(("share", "apply"), "try a draft of shares and work queues, then apply it", apply, (FILE, ONLY, OF_VO, BASE, *APPLY)),
 )

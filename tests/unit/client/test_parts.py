@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from datetime import datetime, timezone
 
@@ -10,6 +11,9 @@ import pytest
 from broker_site.client.command import payload, terminal
 from broker_site.client.command.grammar import divided, parsed, parser_of
 from broker_site.client.command.main import VERBS
+from broker_site.client.command.printer import column
+from broker_site.client.command.session import filters
+from broker_site.client.drafts import read
 from broker_site.client.errors import Refused, Unusable
 from broker_site.client.outputs import Damaged, adler32, file_name, same
 from broker_site.client.patience import asked_pause, own_pause
@@ -152,6 +156,23 @@ def test_json_alone_takes_no_word_and_what_stands_behind_two_dashes_is_kept() ->
     assert divided(["submit", "--", "run", "--", "-x"]) == (["submit"], ["run", "--", "-x"])
     options = parsed(parser_of(VERBS), ["ls", "-n", "3", "a=1", "-q", "b=2"])
     assert (options.filters, options.limit, options.quiet) == (["a=1", "b=2"], 3, True)
+
+
+def test_words_that_would_say_more_than_was_meant_are_refused() -> None:
+    assert filters(["status=failed,cancelled", "task_name=a=b"]) == {"status": "failed,cancelled", "task_name": "a=b"}
+    for words, told in ((["user_name=ada", "user_name=eve"], "Said twice"), (["status"], "Not NAME=VALUE"), (["=x"], "Not NAME")):
+        with pytest.raises(Unusable, match=told):
+            filters(words)
+
+
+def test_a_draft_whose_entries_cannot_be_told_apart_is_none() -> None:
+    for vo in (["demo"], None, 3):
+        with pytest.raises(Unusable, match=r"shares\[0\] \(MC\) has a vo that is no text"):
+            read(json.dumps({"shares": [{"name": "MC", "vo": vo, "value": 1}]}))
+
+
+def test_the_time_of_a_row_is_told_to_the_second() -> None:
+    assert column("at").of({"at": "2026-11-26T12:00:30.123456Z"}) == "2026-11-26 12:00:30"
 
 
 @pytest.mark.parametrize(

@@ -86,8 +86,8 @@ _OF_TASKS: Mapping[tuple[str, str], AutomaticStep] = {
     ("generate", "pending"): NO_PLACE,
     ("assign", "pending"): NO_PLACE,
 }
-TOO_LONG = "too long in "
-LEASE_OVER = "no sign of life within the lease"
+TOO_LONG, LEASE_OVER = "too long in ", "no sign of life within the lease"
+"""How histories begin to say why a job was ended that nobody ended; ledgers write them, the rule is known by them."""
 _HIGH: Mapping[str, str] = {"holding": "TIMEOUT_holding_high", "transferring": "TIMEOUT_transferring_high"}
 _OF_FILES_OF_JOBS: Mapping[str, AutomaticStep] = {"assigned": TRANSFER, "transferring": TRANSFER}
 """States in which a job waits for files that are brought."""
