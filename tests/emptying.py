@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from functools import cache
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db.backends.utils import CursorWrapper
 from django.test import TransactionTestCase
+from psycopg2.errors import DeadlockDetected
 
 from broker_site.foundation.gdpconfig.reading import forget
 
 MADE_BY_MIGRATE = {"django_content_type", "auth_permission"}
 """Tables that are the same after every test; `django_migrations` is none of Django's own list."""
 
+CUTS = 5
 WRITTEN = """
 SELECT c.relname FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relname = ANY (%s) AND pg_relation_size(c.oid) > 0
@@ -40,6 +43,17 @@ def may_do_without_triggers(alias: str = DEFAULT_DB_ALIAS) -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def _cut(cursor: CursorWrapper, filled: list[str]) -> None:
+    """A server that still runs may be at these tables: who is told of a deadlock begins again."""
+    for attempt in range(CUTS):
+        try:
+            cursor.execute(f"TRUNCATE {', '.join(filled)} CASCADE")
+            return
+        except OperationalError as error:
+            if not isinstance(error.__cause__, DeadlockDetected) or attempt == CUTS - 1:
+                raise
+
+
 def empty_tables(case: TransactionTestCase) -> None:
     """Takes the place of `TransactionTestCase._fixture_teardown`."""
     for alias in case._databases_names(include_mirrors=False):  # type: ignore[attr-defined]
@@ -51,5 +65,5 @@ def empty_tables(case: TransactionTestCase) -> None:
                     " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT FROM {quoted(name)})" for name in written)
                 )
                 if filled := [quoted(name) for (name,) in cursor.fetchall()]:
-                    cursor.execute(f"TRUNCATE {', '.join(filled)} CASCADE")
+                    _cut(cursor, filled)
     forget()  # as `flush` makes a process do

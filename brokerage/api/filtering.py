@@ -267,6 +267,6 @@ def task_filters() -> dict[str, Any]:
 
 FILTERS: dict[str, type[ListFilter]] = {
     "tasks": TaskFilter, "jobs": JobFilter, "datasets": DatasetFilter, "files": FileFilter, "queues": QueueFilter,
-    "transfers": TransferFilter, "changes": ChangeSetFilter, "errors": ErrorFilter,
+    "transfers": TransferFilter, "changes": ChangeSetFilter, "errors": ErrorFilter, "pilots": PilotFilter,
 }  # fmt: skip
 """List of the pages -> what it can be filtered by."""

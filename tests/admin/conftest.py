@@ -68,6 +68,7 @@ from workqueues.models import (
     ProcessLock,
     ReadGrant,
     Task,
+    TaskNote,
     TaskThrottle,
 )
 from workqueues.rules.refine import InputWriterFacts
@@ -196,4 +197,5 @@ def moved_files(task: Task) -> None:
     action = BulkAction.objects.create(**asked, user=ensure_user("ada"))
     SavedView.objects.create(owner="ada", list_name="tasks", name="mine", query="?status=running")
     BulkTarget.objects.create(action=action, target_id=task.id)
+    TaskNote.objects.create(task_id=task.id, rule="boost", who="agent:boost", why="nearly done: priority 900")
     TaskThrottle.objects.create(task=task, cause="disk_transfers", why="2 GB are brought for ada, 1 GB may be")

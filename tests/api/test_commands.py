@@ -134,10 +134,10 @@ def test_a_task_that_does_not_exist_is_404(ada: Person) -> None:
     ("body", "fault"),
     [
         ({"sfot": False}, ("sfot", "unknown")),
-        ({"soft": "perhaps"}, ("soft", "invalid")),
+        ({"soft": "perhaps"}, ("soft", "type")),
         ({"soft": None}, ("soft", "null")),
         ({"comment": "c" * 201}, ("comment", "max_length")),
-        ({"comment": ["c"]}, ("comment", "invalid")),
+        ({"comment": ["c"]}, ("comment", "type")),
         ([], ("", "invalid")),
         ("soft", ("", "invalid")),
     ],

@@ -135,7 +135,7 @@ def test_a_list_asks_as_much_of_the_database_for_many_rows_as_for_one(ada: Perso
     def queries(size: int) -> int:
         with CaptureQueriesContext(connection) as seen:
             assert ids_or_rows(ada.get(address, page_size=size))
-        return len(seen)
+        return sum("gdpconfig_revision" not in query["sql"] for query in seen)  # looked at every two seconds
 
     submitted(parameters("other"))
     assert queries(1) == queries(50)

@@ -357,7 +357,7 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     ("the inputs of a job", lambda: inputs_of_job(7), ("brokerage_jobinput_job_id",)),
     ("the outputs of a job", lambda: job_outputs(7), ("file_out_job",)),
     ("the tries of a job", lambda: tries_of(links_of(linked_job())), ("brokerage_jobretryhistory_old_job_id",)),
-    ("who used a file", lambda: file_details(files.select_related("dataset").get(id=14)), ("job_input_used_once",)),
+    ("who used a file", lambda: file_details(files.select_related("dataset").earliest("id")), ("job_input_used_once",)),
     ("what is at a queue", lambda: jobs_at(ComputingQueue(id=7, name="Q7")), ("job_ready",)),
     ("idle slots of a day", idle_in_a_day, ()),
     (
