@@ -203,6 +203,22 @@ class Streamed:
             self.body = pipe.read(self.most)
 
 
+def export(rows: Iterator[bytes | str], sent: Sent | Streamed) -> None:
+    """A client asks for a list of these rows."""
+
+    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
+        start("200 OK", [("Content-Type", "text/csv")])
+        return StreamingHttpResponse(rows, content_type="text/csv")
+
+    async def asked() -> None:
+        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
+        await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
+        for lane in application.lanes.all():
+            lane.close()
+
+    asyncio.run(asked())
+
+
 @pytest.mark.parametrize(("fails", "reads"), [(False, -1), (True, -1), (False, 1_000_000)])
 def test_a_large_export_is_sent_as_it_is_read_and_says_where_it_breaks_off(fails: bool, reads: int) -> None:
     made: list[int] = []
@@ -214,19 +230,8 @@ def test_a_large_export_is_sent_as_it_is_read_and_says_where_it_breaks_off(fails
         if fails:
             raise ValueError("year 0 is out of range")
 
-    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
-        start("200 OK", [("Content-Type", "text/csv")])
-        return StreamingHttpResponse(rows(), content_type="text/csv")
-
-    async def asked() -> Streamed:
-        sent = Streamed(reads)
-        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
-        await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
-        for lane in application.lanes.all():
-            lane.close()
-        return sent
-
-    answer = asyncio.run(asked())
+    answer = Streamed(reads)
+    export(rows(), answer)
     answer.reader.join()
     assert answer.status == 200 and answer.body.startswith(b"x" * 100)
     if reads > 0:  # nothing more is made for who has left
@@ -277,19 +282,8 @@ def test_an_export_that_cannot_be_finished_is_no_200(fails: bool, status: int) -
         if fails:
             raise ValueError("year 0 is out of range")
 
-    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
-        start("200 OK", [("Content-Type", "text/csv")])
-        return StreamingHttpResponse(rows(), content_type="text/csv")
-
-    async def asked() -> Sent:
-        sent = Sent()
-        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
-        await application.__rsgi__(Request(Headers([]), method="GET", path="/jobs.csv"), sent)  # type: ignore[arg-type]
-        for lane in application.lanes.all():
-            lane.close()
-        return sent
-
-    answer = asyncio.run(asked())
+    answer = Sent()
+    export(rows(), answer)
     assert answer.status == status
     if fails:
         assert json.loads(answer.body)["title"] == "Internal error"
