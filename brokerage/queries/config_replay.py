@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+
+from django.db import connection
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
 from broker_site.foundation.gdpconfig.values import Config
@@ -23,8 +26,10 @@ SNAPSHOTS = 50
 """Newest snapshots whose decisions are taken again."""
 MOST = 400
 """Newest decisions that are looked at."""
-LONGEST_S = 0.2
+LONGEST_S = 0.15
 """Time after which no further decision is begun."""
+KEPT, KEPT_S = 2, 120.0
+"""Snapshots that a process keeps unpacked for the next dry run of who tries one value after the other, and for how long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +57,32 @@ class Replay:
         return base + turned + more * (self.kept > t.decisions + self.unreadable) + "."
 
 
+class Unpacked:
+    """Snapshots as decisions read them, with all that was reckoned from them; the newest ones are kept for a while."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, datetime], tuple[float, GridSnapshot | None]] = {}
+
+    def of(self, row: Decision, snapshot_id: int, at: datetime) -> GridSnapshot | None:
+        """That of a decision, taken at this time; None where it has another form by now. StoredSnapshot.DoesNotExist."""
+        key, now = (str(connection.settings_dict["NAME"]), snapshot_id, at), time.monotonic()
+        known = self._kept.get(key)
+        if known is not None and now < known[0]:
+            return known[1]
+        row.snapshot = StoredSnapshot.objects.select_related("grid", "links").get(id=snapshot_id)
+        snapshot = DecisionFacts(row, None, None, {}, None).snapshot
+        young = {**{k: kept for k, kept in self._kept.items() if now < kept[0]}, key: (now + KEPT_S, snapshot)}
+        self._kept = {k: young[k] for k in sorted(young, key=lambda k: k[2])[-KEPT:]}
+        return snapshot
+
+
+UNPACKED = Unpacked()
+
+
 def replayed(before: Config, after: Config) -> Replay:
     """Take the newest kept decisions again under both configurations, for as long as a dry run may take."""
-    snapshots = list(StoredSnapshot.objects.order_by("-id").values_list("id", flat=True)[:SNAPSHOTS])
-    rows = Decision.objects.filter(snapshot__in=snapshots)
+    snapshots = dict(StoredSnapshot.objects.order_by("-id").values_list("id", "at")[:SNAPSHOTS])
+    rows = Decision.objects.filter(snapshot__in=list(snapshots))
     configs = BrokerConfig(before.component), BrokerConfig(after.component)
     tally, unreadable, ends = Tally(), 0, time.monotonic() + LONGEST_S
     seen: dict[int, GridSnapshot | None] = {}
@@ -64,7 +91,7 @@ def replayed(before: Config, after: Config) -> Replay:
         if time.monotonic() >= ends:
             break
         try:
-            tally.add(_compared(row, *configs, seen))
+            tally.add(_compared(row, *configs, seen, snapshots))
         except CannotReplay:
             unreadable += 1
         else:
@@ -76,8 +103,14 @@ class CannotReplay(Exception):
     """The decision's policy, form or snapshot is gone."""
 
 
-def _compared(row: Decision, before: BrokerConfig, after: BrokerConfig, seen: dict[int, GridSnapshot | None]) -> Compared | None:
-    """None where nothing that the decision reads differs. `seen`: snapshots that were unpacked before."""
+def _compared(
+    row: Decision,
+    before: BrokerConfig,
+    after: BrokerConfig,
+    seen: dict[int, GridSnapshot | None],
+    taken_at: Mapping[int, datetime],
+) -> Compared | None:
+    """None where nothing that the decision reads differs. `seen`: snapshots that were read before; `taken_at`: when they were."""
     policy = POLICIES.get(row.policy)
     if policy is None or policy.version != row.policy_version or row.snapshot_id is None:
         raise CannotReplay
@@ -87,8 +120,7 @@ def _compared(row: Decision, before: BrokerConfig, after: BrokerConfig, seen: di
         if not any(reads):
             return None
         if row.snapshot_id not in seen:
-            row.snapshot = StoredSnapshot.objects.select_related("grid", "links").get(id=row.snapshot_id)
-            seen[row.snapshot_id] = DecisionFacts(row, policy, ask, {}, None).snapshot
+            seen[row.snapshot_id] = UNPACKED.of(row, row.snapshot_id, taken_at[row.snapshot_id])
         if (snapshot := seen[row.snapshot_id]) is None:
             raise CannotReplay
         own = DecisionFacts(row, policy, ask, {}, None).task_facts

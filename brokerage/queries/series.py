@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from django.db import connections
-
+from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.facts.rollups import FLOWS
 from brokerage.rules.facts.series import BYS, KINDS, MOST_LINES, OTHERS, Asked, Series, filled
 
 _OF = """CASE %(by)s WHEN 'vo' THEN g.vo WHEN 'queue' THEN g.queue WHEN 'share' THEN g.share WHEN 'user_name' THEN g.user_name
     WHEN 'kind' THEN g.kind::text WHEN 'fingerprint' THEN g.fingerprint::text ELSE '' END"""
-_SERIES = f"""
+_SERIES = KeptCounts(f"""
 WITH g AS MATERIALIZED (
     SELECT g.id, {_OF} AS of FROM brokerage_tallygroup g
     WHERE (%(family)s::text IS NULL OR g.family = %(family)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
@@ -37,7 +37,7 @@ UNION ALL
 SELECT l.what, g.of, NULL, sum(l.n)::bigint FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id
 WHERE l.what = ANY (%(states)s) GROUP BY 1, 2 HAVING sum(l.n) > 0
 UNION ALL SELECT '', '', counted_at, 0 FROM brokerage_tallymark
-"""
+""")
 # Sums of small integers are fast. Flows of lines that are not shown are added up here; which lines of states are large is known
 # behind the levels only.
 _LABELS = {str(value): label for label, value in KINDS.items()}
@@ -65,10 +65,13 @@ def series(
         "start": start,
         "end": end,
     }
-    with connections[using].cursor() as cursor:
-        cursor.execute(_SERIES, values)
-        found = cursor.fetchall()
+    return _SERIES.answer(values, partial(_series, asked, (start, end)), using=using, beside=asked.by)
+
+
+def _series(asked: Asked, span: tuple[datetime, datetime], found: Rows) -> Series:
+    """The lines of a statement's rows."""
     counted_at = next((at for what, _, at, _ in found if not what), None)
-    rows = [(what, _LABELS.get(of, of) if asked.by == "kind" else of, at, n) for what, of, at, n in found if what]
+    labels = _LABELS if asked.by == "kind" else {}
+    rows = [(str(what), str(labels.get(of, of)), at, int(n)) for what, of, at, n in found if what]
     happened = [row for row in rows if row[2] is not None]
-    return filled(asked, (start, end), counted_at, happened, [(what, of, n) for what, of, at, n in rows if at is None])
+    return filled(asked, span, counted_at, happened, [(what, of, n) for what, of, at, n in rows if at is None])

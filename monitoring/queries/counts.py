@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from broker_site.foundation.access.permissions import VoScope
-from brokerage.rules.facts.rollups import FIVE_MINUTES_S
+from broker_site.foundation.kernel import clock
+from brokerage.queries.kept_counts import KeptCounts, Rows
+from brokerage.rules.facts.rollups import FIVE_MINUTES_S, step_after
 from brokerage.states import JOB
-from monitoring.queries.database import rows, seen_by
+from monitoring.queries.database import alias, rows, seen_by
 from workqueues.states import TASK
 
 MOST_LIVE = 100_000
@@ -53,18 +55,20 @@ WHERE t.id > (SELECT id FROM newest) - %(recent)s AND t.ended_at IS NOT NULL AND
 GROUP BY t.status
 """
 
-_JOBS = f"""
+_JOBS = KeptCounts(f"""
 WITH g AS MATERIALIZED (
     SELECT id FROM brokerage_tallygroup WHERE family = 'vo' AND (%(everything)s OR vo = ANY(%(vos)s))
 )
 SELECT l.what, true, sum(l.n)::bigint, 0, NULL::timestamptz
 FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id GROUP BY 1 HAVING sum(l.n) > 0
 UNION ALL
-SELECT b.what, false, sum(b.n)::bigint, coalesce(sum(b.n) FILTER (WHERE b.at > now() - interval '1 hour'), 0)::bigint, NULL
+SELECT b.what, false, sum(b.n)::bigint, coalesce(sum(b.n) FILTER (WHERE b.at >= %(last_hour)s), 0)::bigint, NULL
 FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
-WHERE b.step_s = {FIVE_MINUTES_S} AND b.what = ANY (%(final)s) AND b.at > now() - interval '1 day' GROUP BY 1
+WHERE b.step_s = {FIVE_MINUTES_S} AND b.what = ANY (%(final)s) AND b.at >= %(last_day)s GROUP BY 1
 UNION ALL SELECT '', false, 0, 0, counted_at FROM brokerage_tallymark
-"""
+""")
+_SINCE = {"last_hour": 1, "last_day": 24}
+"""Name of the parameter -> hours."""
 
 
 def task_counts(scope: VoScope) -> StateCounts:
@@ -83,7 +87,12 @@ def task_counts(scope: VoScope) -> StateCounts:
 
 def job_counts(scope: VoScope) -> StateCounts:
     """Jobs by state as they were last counted, and those that ended in the last day; one statement, whatever their number."""
-    found = rows(_JOBS, {**seen_by(scope), "final": sorted(JOB.final)})
+    now = clock.now()
+    first = {name: step_after(now - timedelta(hours=hours), FIVE_MINUTES_S) for name, hours in _SINCE.items()}
+    return _JOBS.answer({**seen_by(scope), **first, "final": sorted(JOB.final)}, _job_counts, using=alias())
+
+
+def _job_counts(found: Rows) -> StateCounts:
     live = {state: n for state, is_live, n, _, _ in found if is_live}
     ended = {state: (n, hour) for state, is_live, n, hour, _ in found if state and not is_live and n}
     return StateCounts(

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.api.filtering import SEEN_MIN
 from brokerage.models import ComputingQueue
+from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB, TRANSFER
-from monitoring.queries.database import alias, rows
+from monitoring.queries.database import alias, rows, seen_by
 from monitoring.tables.facets import Facet, choices, facet
 from monitoring.tables.selection import Selection
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
@@ -22,17 +23,17 @@ MOST_TASKS = 1_000
 ALIVE = "that have not ended"
 OF_JOBS = "their live jobs"
 
-_JOBS = """
-SELECT g.family, CASE WHEN grouping(l.what) = 0 THEN 'status' WHEN grouping(g.queue) = 0 THEN 'queue'
-        WHEN grouping(g.share) = 0 THEN 'share' WHEN grouping(g.kind) = 0 THEN 'kind' ELSE 'user_name' END,
-    coalesce(l.what, g.queue, g.share, g.kind::text, g.user_name), sum(l.n::int)
-FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
-WHERE g.family IN ('vo', 'queue', 'share', 'user') AND (%(everything)s OR g.vo = ANY(%(vos)s))
-GROUP BY GROUPING SETS ((g.family, l.what), (g.family, g.queue), (g.family, g.share), (g.family, g.kind), (g.family, g.user_name))
-HAVING sum(l.n::int) > 0
+# Each family is counted by itself: the sums of one are a few hundred, and the others would only be added up in vain.
+_OF_FAMILY = """
+SELECT '{by}', {value}, sum(l.n::int) FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
+WHERE g.family = '{family}' AND (%(everything)s OR g.vo = ANY(%(vos)s)) GROUP BY 2 HAVING sum(l.n::int) > 0
 """
-_FAMILIES = {"status": "vo", "queue": "queue", "share": "share", "kind": "share", "user_name": "user"}
-"""By what is counted -> the family that counts by it."""
+_OF_STATUS = _OF_FAMILY.format(by="status", family="vo", value="l.what")
+_OF_QUEUE = _OF_FAMILY.format(by="queue", family="queue", value="g.queue")
+_OF_SHARE = _OF_FAMILY.format(by="share", family="share", value="g.share")
+_OF_KIND = _OF_FAMILY.format(by="kind", family="share", value="g.kind::text")
+_OF_OWNER = _OF_FAMILY.format(by="user_name", family="user", value="g.user_name")
+_JOBS = KeptCounts(f"{_OF_STATUS} UNION ALL {_OF_QUEUE} UNION ALL {_OF_SHARE} UNION ALL {_OF_KIND} UNION ALL {_OF_OWNER}")
 _TASKS = """
 SELECT s.status, (SELECT count(*) FROM (
     SELECT FROM workqueues_task t WHERE t.status = s.status AND (%(everything)s OR t.vo = ANY(%(vos)s)) LIMIT %(most)s) AS first)
@@ -42,11 +43,14 @@ FROM unnest(%(states)s::text[]) AS s(status)
 
 def live_jobs(scope: VoScope) -> Mapping[str, Sequence[tuple[str, int]]]:
     """Jobs that have not ended by status, queue, share, kind and owner, the most first; one statement, of the roll-ups."""
-    found: dict[str, list[tuple[str, int]]] = {by: [] for by in _FAMILIES}
-    for family, by, value, n in rows(_JOBS, {"everything": scope.everything, "vos": sorted(scope.names)}):
-        if _FAMILIES[by] == family:
-            found[by].append((value, n))
-    return {by: sorted(numbers, key=lambda pair: (-pair[1], pair[0])) for by, numbers in found.items()}
+    return _JOBS.answer(seen_by(scope), _most_first, using=alias())
+
+
+def _most_first(found: Rows) -> Mapping[str, Sequence[tuple[str, int]]]:
+    numbers: dict[str, list[tuple[str, int]]] = {by: [] for by in ("status", "queue", "share", "kind", "user_name")}
+    for by, value, n in found:
+        numbers[by].append((value, n))
+    return {by: sorted(of, key=lambda pair: (-pair[1], pair[0])) for by, of in numbers.items()}
 
 
 def job_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
@@ -64,7 +68,7 @@ def job_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
 
 def task_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
     """Tasks by state; and their live jobs by share, queue and owner."""
-    values = {"everything": scope.everything, "vos": sorted(scope.names), "states": list(TASK.states), "most": MOST_TASKS + 1}
+    values = {**seen_by(scope), "states": list(TASK.states), "most": MOST_TASKS + 1}
     states = _in_order(TASK.states, rows(_TASKS, values))
     live = live_jobs(scope)
     return (

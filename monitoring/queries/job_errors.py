@@ -12,12 +12,13 @@ from django.db.models import QuerySet
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.kernel import clock
 from brokerage.models import ErrorFingerprint, TallyGroup
+from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.dispatch.retry_rules import COMPONENTS
 from brokerage.rules.facts.rollups import Family
 from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
-from monitoring.queries.database import alias, rows
+from monitoring.queries.database import alias
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
 
@@ -25,13 +26,13 @@ MOST_ERRORS = 50
 MOST_QUEUES = 3
 """Queues that are named with an error, those with most."""
 
-_BY_QUEUE = """
+_BY_QUEUE = KeptCounts("""
 SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = 'error_at' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
     AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
     AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
 GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,17 @@ def _by_queue(
     asked: Asked, errors: Sequence[int], scope: VoScope, groups: Collection[int] | None
 ) -> Mapping[int, list[tuple[str, int]]]:
     """Error -> queues where jobs ended with it, with how many, those with most first."""
-    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    if not errors:
+        return {}
     start, end = asked.span(clock.now())
     vos = None if scope.everything else sorted(scope.names)
     of = {"errors": list(errors), "vos": vos, "groups": None if groups is None else list(groups)}
     values = {**of, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
-    for error, queue, n in rows(_BY_QUEUE, values) if errors else ():
+    return _BY_QUEUE.answer(values, _queues_of, using=alias())
+
+
+def _queues_of(found: Rows) -> Mapping[int, list[tuple[str, int]]]:
+    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for error, queue, n in found:
         queues[error].append((queue, n))
     return queues

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from brokerage.models import ComputingQueue, TallyMark
+from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.queries.open_places import MOST_OPEN, OPEN_JOBS
 from monitoring.queries.database import alias, rows
 
@@ -14,14 +15,19 @@ _AT_QUEUES = """
 SELECT g.queue, l.what, sum(l.n::int) FROM brokerage_tallygroup g JOIN brokerage_tallylevel l ON l.group_id = g.id
 WHERE g.family = 'queue' AND (%(queue)s::text IS NULL OR g.queue = %(queue)s) GROUP BY 1, 2 HAVING sum(l.n::int) > 0
 """
+_LEVELS = KeptCounts(_AT_QUEUES)
 
 
 def levels_at_queues(queue: str | None = None) -> Mapping[str, Mapping[str, int]]:
     """Computing queue -> state -> jobs, of all VOs; jobs that wait and may go to several queues are at none. One statement."""
-    found: dict[str, dict[str, int]] = defaultdict(dict)
-    for name, state, n in rows(_AT_QUEUES, {"queue": queue}):
-        found[name][state] = n
-    return found
+    return _LEVELS.answer({"queue": queue}, _by_queue, using=alias())
+
+
+def _by_queue(found: Rows) -> Mapping[str, Mapping[str, int]]:
+    levels: dict[str, dict[str, int]] = defaultdict(dict)
+    for name, state, n in found:
+        levels[name][state] = n
+    return dict(levels)
 
 
 _AT_QUEUE = f"""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from broker_site.foundation.access.permissions import VoScope
+from broker_site.foundation.kernel import clock
+from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.explain.task_status_text import ErrorGroup, JobErrors
-from brokerage.rules.facts.rollups import HOUR_S
+from brokerage.rules.facts.rollups import HOUR_S, step_after
 from brokerage.states import JOB
-from monitoring.queries.database import rows, seen_by
+from monitoring.queries.database import alias, rows, seen_by
 from workqueues.rules.shares.mapping import UNDEFINED
 
 MOST_USERS = 100
 """Users that a page shows, those with most jobs."""
 DAY_H = 24
 
-_USERS = f"""
+_USERS = KeptCounts(f"""
 WITH g AS MATERIALIZED (
     SELECT id, user_name, share FROM brokerage_tallygroup
     WHERE family = 'user' AND user_name <> '' AND (%(everything)s OR vo = ANY(%(vos)s))
@@ -40,7 +42,7 @@ WITH g AS MATERIALIZED (
     SELECT s.user_name, s.share, 0, 0, 0, coalesce(sum(b.n::int) FILTER (WHERE b.what = 'finished'), 0),
         coalesce(sum(b.n::int) FILTER (WHERE b.what = 'failed'), 0)
     FROM shown s JOIN brokerage_tallybucket b ON b.group_id = s.id
-    WHERE b.step_s = {HOUR_S} AND b.what IN ({JOB.reported.sql}) AND b.at > now() - make_interval(hours => {DAY_H})
+    WHERE b.step_s = {HOUR_S} AND b.what IN ({JOB.reported.sql}) AND b.at >= %(since)s
     GROUP BY 1, 2
 ), users AS (
     SELECT user_name, array_agg(DISTINCT share ORDER BY share) FILTER (WHERE share NOT IN ('', '{UNDEFINED}')) AS shares,
@@ -51,7 +53,7 @@ WITH g AS MATERIALIZED (
 SELECT user_name, coalesce(shares, ARRAY[]::text[]), waiting, running, ending, finished, failed, count(*) OVER (),
     (SELECT counted_at FROM brokerage_tallymark)
 FROM users ORDER BY running + ending DESC, waiting DESC, finished + failed DESC, user_name LIMIT %(most)s
-"""
+""")
 
 MOST_TASKS, MOST_ENDED, MOST_CODES = 30, 300, 10
 """The newest tasks of a user, the newest ended jobs of each, and the codes that are told."""
@@ -104,7 +106,11 @@ def user_rows(
     the one with it. One statement.
     """
     values = {"shares": None if shares is None else sorted(shares), "part": part, "most": most, "name": name}
-    found = rows(_USERS, {**seen_by(scope), **values})
+    since = step_after(clock.now() - timedelta(hours=DAY_H), HOUR_S)
+    return _USERS.answer({**seen_by(scope), **values, "since": since}, _users, using=alias())
+
+
+def _users(found: Rows) -> Users:
     n, counted_at = found[0][-2:] if found else (0, None)
     return Users([UserRow(*row[:-2]) for row in found], n, counted_at)
 

@@ -7,6 +7,7 @@ has not read yet lies with granian; a large answer is made no faster than it is 
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import logging
 import signal
@@ -133,6 +134,8 @@ class Application:
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Granian's call before the first request."""
         sys.setswitchinterval(SWITCH_S)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: to look through all of it again would hold up a page by 0.1 s now and then
         LAST_ASKS.by_server = True
         self._watch = loop.create_task(self._cut())
         self.held.listen(loop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 MADE, STARTED = "made", "started"
@@ -11,6 +12,13 @@ FLOWS = (MADE, STARTED, "finished", "failed", "closed", "cancelled")
 MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S = 60, 300, 3600, 86_400
 STEPS = (MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S)
 """Lengths of the buckets, s; days are those of UTC."""
+_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def step_after(at: datetime, step_s: int) -> datetime:
+    """When the first bucket of this length begins after a moment."""
+    step = timedelta(seconds=step_s)
+    return _BEGIN + ((at - _BEGIN) // step + 1) * step
 
 
 class Family(StrEnum):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, STEPS, Family
+from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, STEPS, Family, step_after
 from brokerage.states import JOB
 
 STATES = JOB.live
@@ -32,7 +32,6 @@ LONG_S = 31 * DAY_S
 """A window longer than that is told by the day, where nothing else is asked for."""
 UNITS_S = {"m": 60, "min": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _DURATION = re.compile(r"([1-9][0-9]{0,5})(m|min|h|d|w)", re.ASCII)
-_BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,7 @@ class Asked:
 
     def span(self, now: datetime) -> tuple[datetime, datetime]:
         """From the beginning of the first bucket to the end of the last, which is not over yet."""
-        step = timedelta(seconds=self.step_s)
-        end = _BEGIN + ((now - _BEGIN) // step + 1) * step
+        end = step_after(now, self.step_s)
         return end - timedelta(seconds=self.window_s), end
 
 
