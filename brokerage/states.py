@@ -5,6 +5,8 @@ at once, and never goes back from `sent` to `activated`: a job whose lease ends 
 Of transfers: facts on data movement 5 (decision I2).
 """
 
+from functools import cached_property
+
 from broker_site.foundation.kernel.machine import Machine, Names
 
 
@@ -59,17 +61,17 @@ class JobMachine(Machine):
     zero_limit = Names("defined holding")
     """A longest time of 0 means the default, as practice reads these keys (facts on timeouts 4.1)."""
 
-    @property
+    @cached_property
     def waiting(self) -> Names:
         """No pilot has had the job."""
         return self.live - self.leased - self.delivering
 
-    @property
+    @cached_property
     def begun(self) -> Names:
         """Its payload has begun."""
         return self.live - self.waiting - self.starting
 
-    @property
+    @cached_property
     def placed(self) -> Names:
         """Counted at a queue, and no pilot has had the job."""
         return self.counted & self.waiting

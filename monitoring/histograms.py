@@ -45,7 +45,7 @@ class Histogram:
         step = self.step
         counts = [0] * (floor(max(self.values, default=0.0) / step) + 1)
         for value in self.values:
-            counts[max(0, min(floor(value / step), len(counts) - 1))] += 1
+            counts[max(int(value / step), 0)] += 1
         return [Bar(round(i * step, 6), round((i + 1) * step, 6), n) for i, n in enumerate(counts)]
 
     @property

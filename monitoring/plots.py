@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -205,11 +206,17 @@ def _shapes(plot: Plot, most: int) -> list[SafeString]:
 def _path(edge: Sequence[float], most: int, width: int, order: Sequence[int]) -> str:
     """The points in this order; those on a straight line between others are left out."""
     kept: list[str] = []
+    at, last = _places(len(edge), width), len(order) - 1
     for place, i in enumerate(order):
-        inner = 0 < place < len(order) - 1
-        if not inner or not edge[order[place - 1]] == edge[i] == edge[order[place + 1]]:
-            kept.append(f"{_x(i, len(edge), width):.1f} {_y(edge[i], most):.1f}")
+        if place in (0, last) or not edge[order[place - 1]] == edge[i] == edge[order[place + 1]]:
+            kept.append(f"{at[i]} {_y(edge[i], most):.1f}")
     return "L".join(kept)
+
+
+@lru_cache(64)
+def _places(n: int, width: int) -> list[str]:
+    """Where so many points stand from left to right."""
+    return [f"{_x(i, n, width):.1f}" for i in range(n)]
 
 
 def sparkline(bars: Sequence[int], jobs: int) -> SafeString:

@@ -17,7 +17,7 @@ from django.db import connections
 Answer = TypeVar("Answer")
 Rows = Sequence[tuple[Any, ...]]
 
-MOST_ANSWERS = 32
+MOST_ANSWERS = 64
 """Answers that are kept of each statement, those that were last asked for."""
 MOST_ROWS = 20_000
 """Rows of an answer that is kept: what a page can show is far less."""

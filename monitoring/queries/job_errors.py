@@ -67,7 +67,8 @@ class JobErrorRow:
         """The points as parts of the largest, of 100, taken together to at most 48."""
         together = -(-len(self.points) // 48)
         sums = [sum(self.points[i : i + together]) for i in range(0, len(self.points), together)]
-        return [-(-100 * n // max(sums)) for n in sums]
+        most = max(sums)
+        return [-(-100 * n // most) for n in sums]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def job_errors(
     table = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
-            queues[error][:MOST_QUEUES], len(queues[error]), is_known.first_seen,
+            queues.get(error, [])[:MOST_QUEUES], len(queues.get(error, [])), is_known.first_seen,
             max(is_known.first_seen, *(at for at, n in zip(times, points[error], strict=True) if n)),
             is_known.sample_job_id if is_known.sample_job_id in seen else None, points[error],
             known_help(is_known.code), seen.get(is_known.sample_job_id) or (),
@@ -136,4 +137,4 @@ def _queues_of(found: Rows) -> Mapping[int, list[tuple[str, int]]]:
     queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
     for error, queue, n in found:
         queues[error].append((queue, n))
-    return queues
+    return dict(queues)

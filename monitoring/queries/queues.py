@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Count, Exists, Max, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
@@ -120,8 +121,8 @@ def queue_rows(scope: VoScope, queues: QuerySet[ComputingQueue]) -> list[QueueRo
     """These computing queues by name, with their jobs as the agent tally counted them; three statements, whatever the size."""
     jobs = {name: Counter(states) for name, states in levels_at_queues().items()}
     open_jobs = open_jobs_of_queues(using=alias())
-    found = queues.annotate(pilots_seen=_pilots_seen()).only("site", *SAME).order_by("name")
-    return [_row(q, jobs.get(q.name, Counter()), open_jobs.get(q.id, 0), vars(q)["pilots_seen"]) for q in found]
+    found = queues.annotate(pilots_seen=_pilots_seen()).order_by("name").values("id", "site_id", "pilots_seen", *SAME)
+    return [_row(q, jobs.get(q["name"], Counter()), open_jobs.get(q["id"], 0)) for q in found]
 
 
 def _pilots_seen() -> Coalesce:
@@ -130,16 +131,16 @@ def _pilots_seen() -> Coalesce:
     return Coalesce(Subquery(seen.order_by().values("queue").annotate(n=Count("*")).values("n")), 0)
 
 
-def _row(queue: ComputingQueue, jobs: Counter[str], jobs_open: int, pilots: int) -> QueueRow:
+def _row(queue: Mapping[str, Any], jobs: Counter[str], jobs_open: int) -> QueueRow:
     return QueueRow(
-        **{name: getattr(queue, name) for name in SAME},
-        site=queue.site_id,
+        **{name: queue[name] for name in SAME},
+        site=queue["site_id"],
         jobs_waiting=sum(jobs[state] for state in JOB.waiting),
         jobs_open=jobs_open,
         jobs_starting=sum(jobs[state] for state in JOB.starting),
         jobs_running=jobs["running"],
         jobs_ending=sum(jobs[state] for state in JOB.delivering),
-        pilots=pilots,
+        pilots=queue["pilots_seen"],
     )
 
 

@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
+from typing import Any
+
+from django.db import connections
 
 from broker_site.foundation.kernel import clock
 from brokerage.queries.automatic_steps import step_of
@@ -16,7 +19,7 @@ from brokerage.states import JOB
 from monitoring.histograms import Histogram
 from monitoring.plots import Curve, Plot
 from monitoring.queries.changes import Move, task_moves
-from monitoring.queries.database import rows
+from monitoring.queries.database import alias, rows
 from monitoring.queries.series import FLOW_COLOURS
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Task
@@ -31,6 +34,8 @@ STEPS_S = (10, 60, 300, 900, 3_600, 3 * 3_600, 6 * 3_600, 12 * 3_600, 86_400, 7 
 MOST_STEPS = 120
 BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 NO_QUEUE = ""
+BIG, KEPT_S, MOST_KEPT = 5_000, 5.0, 16
+"""From so many jobs on what was read of a task stands for some seconds, for each that it is shown to; how many are kept."""
 
 _STEP = "date_bin(make_interval(secs => %(step)s), ended_at, '2000-01-01 00:00+00')"
 _ENDS = f"""
@@ -152,7 +157,7 @@ class QueueOutcome:
 @dataclass(frozen=True, slots=True)
 class TaskHistory:
     """What became of a task. `every`: files and events are those of each so manyth job, times that number; 1: of all.
-    `capped`: there are more jobs than are counted. `ongoing`: the last step is not over.
+    `capped`: there are more jobs than are counted. `ongoing`: the last step is not over. `as_of`: when it was read.
     """
 
     steps: Sequence[TaskStep]
@@ -167,6 +172,7 @@ class TaskHistory:
     happenings: Sequence[Happening]
     capped: bool
     ongoing: bool
+    as_of: datetime
 
     @property
     def estimate(self) -> Estimate | None:
@@ -202,9 +208,24 @@ class TaskHistory:
         return Plot("Jobs that ended", [step.at for step in steps], self.step_s, curves)
 
 
+_KEPT: dict[tuple[Any, ...], TaskHistory] = {}
+
+
 def task_history(task: Task) -> TaskHistory:
-    """Six statements."""
-    start, end = task.start_time or task.creation_date, task.ended_at or clock.now()
+    """What became of a task that the visitor may see; of a BIG one what was read a moment ago. Six statements."""
+    global _KEPT
+    key = (connections[alias()].settings_dict["NAME"], task.id, task.creation_date, task.status, task.status_since)
+    young = {k: kept for k, kept in _KEPT.items() if 0 <= (clock.now() - kept.as_of).total_seconds() < KEPT_S}
+    found = young.get(key) or _read(task)
+    if sum(row.total for row in found.queues) >= BIG:
+        young[key] = found
+        _KEPT = dict(list(young.items())[-MOST_KEPT:])
+    return found
+
+
+def _read(task: Task) -> TaskHistory:
+    as_of = clock.now()
+    start, end = task.start_time or task.creation_date, task.ended_at or as_of
     step_s = next((s for s in STEPS_S if (end - start).total_seconds() / s <= MOST_STEPS - 2), 30 * 86_400)
     values = {"task": task.id, "step": step_s, "most": MOST_JOBS + 1}
     ends = rows(_ENDS, values)
@@ -235,6 +256,7 @@ def task_history(task: Task) -> TaskHistory:
         _happenings(task.id, moves),
         total > MOST_JOBS,
         task.ended_at is None,
+        as_of,
     )
 
 

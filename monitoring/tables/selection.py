@@ -59,7 +59,8 @@ class Selection:
 
     def address(self, **changes: Any) -> str:
         """The query string with some parameters changed, None = left out; without those that are empty or unknown."""
-        pairs = [(k, v) for k in (*self.names, *self.also, *PLACE) if k not in changes for v in self.parameters.getlist(k) if v]
+        said = [k for k in (*self.names, *self.also, *PLACE) if k in self.parameters and k not in changes]
+        pairs = [(k, v) for k in said for v in self.parameters.getlist(k) if v]
         pairs += [(k, v) for k, v in changes.items() if v is not None]
         return f"?{urlencode(pairs, safe=COMMAS)}" if pairs else ""
 

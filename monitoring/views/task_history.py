@@ -45,5 +45,6 @@ def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> Http
         "final": task.status in TASK.final,
         "most_jobs": MOST_JOBS,
         "most_ended": MOST_ENDED,
+        "as_of": found.as_of,
     }
     return show(request, "task_plots.html", "tasks", context)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 NEW = "-"
@@ -82,7 +83,7 @@ class Machine:
         if not self.initial:
             raise MachineError(f"{name}: no line with the source '{NEW}' says how a row begins")
 
-    @property
+    @cached_property
     def live(self) -> Names:
         """The states that are not final, in the order of the table."""
         return self.states - self.final

@@ -87,12 +87,17 @@ class Series:
     @property
     def times(self) -> list[datetime]:
         """When each bucket begins."""
-        n = round((self.end - self.start).total_seconds() / self.step_s)
-        return [self.start + timedelta(seconds=self.step_s * i) for i in range(n)]
+        step = timedelta(seconds=self.step_s)
+        return [self.start + step * i for i in range(self.n)]
+
+    @property
+    def n(self) -> int:
+        """How many buckets there are."""
+        return round((self.end - self.start).total_seconds() / self.step_s)
 
     def line(self, what: str, of: str = "") -> Line:
         """One of the lines; of zeros where there is none."""
-        return next((x for x in self.lines if (x.what, x.of) == (what, of)), Line(what, of, [0] * len(self.times)))
+        return next((x for x in self.lines if x.what == what and x.of == of), None) or Line(what, of, [0] * self.n)
 
 
 def read(sent: Mapping[str, str]) -> tuple[Asked | None, list[Problem]]:
