@@ -36,6 +36,7 @@ def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> Http
             "timeline": [{name: plain(value) for name, value in asdict(one).items()} for one in found.happenings],
             "counted_every": found.every,
             "capped": found.capped,
+            "as_of": found.as_of,
             "warnings": strange,
         }
         return json_answer(found.steps, more)

@@ -22,6 +22,7 @@ from brokerage.ledger.tally import count_changes
 from brokerage.models import Job, JobChange, TallyGroup, TallyLevel
 from brokerage.rules.dispatch.settlement import Samples
 from brokerage.states import JOB
+from monitoring.queries import task_history
 from tests.api.test_series import lived
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import BAD, end, good, run_agents, try_take
@@ -153,7 +154,7 @@ def test_users_are_listed_by_their_jobs_and_each_has_a_page(client: Client) -> N
     assert client.get("/users/ada/").status_code == 404
 
 
-def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client) -> None:
+def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = grid("ALPHA", "BETA", "GAMMA", "DELTA")
     task = submitted(parameters("t", nEvents=300, nEventsPerJob=10))
     run_agents(2)
@@ -192,5 +193,15 @@ def test_a_task_over_time_adds_up_and_tells_what_happened(client: Client) -> Non
     shown = text(client.get(f"/jobs/{measured}/"))
     assert "MB at the end: used 7" in shown
     assert "Cores at the end: busy 1.0, of the job 1." in shown
+    monkeypatch.setattr(task_history, "BIG", 1)  # as of a task with many jobs: what was read stands for some seconds, and says so
+    first = data(client, f"/tasks/{task.id}/plots.json")
+    Job.objects.filter(id=measured).update(ended_at=NOW)
+    assert data(client, f"/tasks/{task.id}/plots.json") == first and f"{first['as_of'][11:19]} UTC" in page(
+        client, f"/tasks/{task.id}/plots/"
+    )
+    monkeypatch.setattr(task_history, "KEPT_S", 0.0)
+    later = data(client, f"/tasks/{task.id}/plots.json")
+    assert later["as_of"] > first["as_of"] and later["jobs_last_hour"] == first["jobs_last_hour"] - 1
     client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+    monkeypatch.setattr(task_history, "KEPT_S", 60.0)
     assert client.get(f"/tasks/{task.id}/plots.json").status_code == 404
