@@ -12,9 +12,10 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.filtering import ErrorFilter
 from monitoring.queries.job_errors import MOST_ERRORS, JobErrorRow, JobErrors, error_groups, job_errors
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.form import form_of
 from monitoring.tables.selection import Fault, faults_of, read
+from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from monitoring.views.saved import saved_views
 from monitoring.views.throughput import choice
@@ -39,7 +40,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
     groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered and not faults else None
     found = JobErrors([], None, 0) if faults else job_errors(scope, window, groups=groups)
     if format == "csv":
-        return csv_answer(JobErrorRow, iter(found.rows), "errors")
+        return export(request, JobErrorRow, iter(found.rows), "errors")
     if format == "json":
         return json_answer(
             found.rows, {"window": window, "others": found.others, "counted_at": found.counted_at, "as_of": clock.now()}
