@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.gdpconfig.changesets import SOURCES
 from broker_site.foundation.gdpconfig.models import Change
+from broker_site.foundation.gdpconfig.proposals import OUTCOMES
 from broker_site.foundation.kernel.filter_words import Bounds, Wanted
 from broker_site.foundation.rest.filtering import (
     AgeFilter,
@@ -225,6 +226,18 @@ class ChangeSetFilter(ListFilter):
     who = NameFilter(label="By", help_text="author")
     source = AnyOf(SOURCES, label="Way")
     age = AgeFilter(label="Age", field_name="at")
+
+
+class ProposalFilter(ListFilter):
+    """Proposed changes, by who proposed them and what became of them."""
+
+    aliases = {"user": "who", "user_name": "who"}
+
+    open = FlagFilter(
+        label="Waits", holds=Q(outcome="", expires_at__gt=Now()), help_text="true: waits for somebody; false: decided, or over"
+    )
+    outcome = AnyOf(OUTCOMES, label="Outcome")
+    who = NameFilter(label="By", help_text="author")
 
 
 def tasks_at_queue(text: str, using: str) -> Q:
