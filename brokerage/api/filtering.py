@@ -192,14 +192,15 @@ def _told(column: str) -> Any:
 
 
 class ErrorFilter(ListFilter):
-    """Errors of jobs, by what they are and where they were."""
+    """Errors of jobs, by what they are, where they were and whose jobs these were."""
 
-    aliases = {"id": "error", "computing_queue": "queue", "error_code": "code", "name": "message"}
+    aliases = {"id": "error", "computing_queue": "queue", "error_code": "code", "name": "message", "user": "user_name"}
 
     code = NameFilter(label="Code", condition=_told("code"), help_text=f"code of the error; {WILD}")
     message = NameFilter(label="Message", condition=_told("message"), help_text="its message, where * stands for what differs")
     component = NameFilter(label="Said by", condition=_told("component"), help_text="pilot or broker")
     queue = NameFilter(label="Queue", help_text=f"computing queue where the job was; {WILD}")
+    user_name = NameFilter(label="Owner", help_text=f"owner of its task, not together with a queue; {WILD}")
     vo = NameFilter(label="VO")
     error = NumberFilter(label="Number", field_name="fingerprint", **SIGNED, help_text=ERROR)
 

@@ -48,19 +48,20 @@ def facet(
     at_least: bool = False,
     nameless: str = "",
     shown: int = MOST,
+    without: Sequence[str] = (),
 ) -> Facet:
     """The facet of a filter from (value, number) pairs, None: not counted. `most`: where counting stopped, 0: nowhere;
     `at_least`: not all rows were looked at; `nameless`: what an empty value is called, which no filter asks for;
-    `shown`: values at most.
+    `shown`: values at most; `without`: filters that it is not known together with.
     """
     told = [(value, n) for value, n in numbers if n != 0 and (value or nameless)]
     first = told[:shown]
     now = str(selection.parameters.get(name, ""))
-    values = []
+    values, left = [], dict.fromkeys(("cursor", *without))
     for value, n in first:
         word = quoted(value) if value else ""
         is_set = bool(word) and now == word
-        address = selection.address(cursor=None, **{name: None if is_set else word}) if word else ""
+        address = selection.address(**left, **{name: None if is_set else word}) if word else ""
         over = n is not None and 0 < most < n
         values.append(Value(value, value or nameless, most if over else n, over or (at_least and n is not None), is_set, address))
     return Facet(name, label, counts, values, len(told) - len(first))
