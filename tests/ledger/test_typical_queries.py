@@ -44,6 +44,7 @@ from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import ComputingQueue, Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
+from brokerage.queries.automatic_steps import steps_of
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.failing_tasks import ended_jobs
@@ -367,8 +368,9 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     (
         "a task over time",
         lambda: task_history(Task(id=7, creation_date=MINUTE_AGO)),
-        ("job_of_task", "job_ended_lately", "workqueues_filechange_task_id", "decision_of_task"),
+        ("job_of_task", "job_ended_lately", "file_change_of_task", "decision_of_task"),
     ),
+    ("what the system did with a task", lambda: steps_of(7), ("file_change_of_task", "task_change_once")),
     ("the errors of a user", lambda: user_errors("user7", ALL), ("job_ended_lately",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
     ("facets of datasets", lambda: dataset_facets(ALL, NO_FILTER), ("workqueues_dataset_pkey",)),
