@@ -176,7 +176,7 @@ def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[
     by: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for family, name, n in rows(_IN_ALL, {**values, "families": list(ALL.told)}):
         by[family].append((name, n))
-    words = "jobs that ended badly"
+    words = "ended badly"
     return (
         facet(selection, "user_name", "Owner", words, by[Family.ERROR_OF], nameless="no task", without=("queue",)),
         facet(selection, "queue", "Queue", words, by[Family.ERROR_AT], nameless="no queue", without=("user_name",)),
