@@ -72,14 +72,16 @@ WHERE step_s = {hour} GROUP BY 2, 3, 4 HAVING sum(n) <> 0 ORDER BY 4, 2, 3
 OF_GROUPS = """
 CREATE UNLOGGED TABLE plan.counted AS
 SELECT j.status, j.final, j.born, j.began, j.ended, v.id AS of_vo, q.id AS of_queue, s.id AS of_share, u.id AS of_user,
-    p.id AS of_place, e.id AS of_error_at
+    p.id AS of_place, e.id AS of_error_at, o.id AS of_error_of
 FROM (SELECT j.*, {queue}, x.fingerprint FROM plan.job j LEFT JOIN plan.error x ON x.nr = j.error) AS j
     JOIN brokerage_tallygroup v ON v.family = 'vo' AND v.vo = j.vo
     JOIN brokerage_tallygroup q ON q.family = 'queue' AND (q.vo, q.queue) = (j.vo, j.queue)
     JOIN brokerage_tallygroup s ON s.family = 'share' AND (s.vo, s.share, s.kind) = (j.vo, j.share, j.kind)
     JOIN brokerage_tallygroup u ON u.family = 'user' AND (u.vo, u.share, u.user_name) = (j.vo, j.share, j.user_name)
     JOIN brokerage_tallygroup p ON p.family = 'place' AND (p.vo, p.queue, p.share, p.kind) = (j.vo, j.queue, j.share, j.kind)
-    LEFT JOIN brokerage_tallygroup e ON e.family = 'error_at' AND (e.vo, e.queue, e.fingerprint) = (j.vo, j.queue, j.fingerprint);
+    LEFT JOIN brokerage_tallygroup e ON e.family = 'error_at' AND (e.vo, e.queue, e.fingerprint) = (j.vo, j.queue, j.fingerprint)
+    LEFT JOIN brokerage_tallygroup o
+        ON o.family = 'error_of' AND (o.vo, o.user_name, o.fingerprint) = (j.vo, j.user_name, j.fingerprint);
 ANALYZE plan.counted
 """
 GROUPS = """
@@ -100,6 +102,7 @@ FAMILIES = {
     "share": ("vo, share, kind", "j.vo, j.share, j.kind", ""),
     "error": ("vo, fingerprint", "j.vo, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
     "error_at": ("vo, queue, fingerprint", f"j.vo, {QUEUE}, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
+    "error_of": ("vo, user_name, fingerprint", "j.vo, j.user_name, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
 }
 """Family -> its columns, where they are from, and what else is read."""
 SUMS = {"vo": "place", "queue": "place", "share": "place", "error": "error_at"}
@@ -151,6 +154,6 @@ def fill_rollups(bench: Bench, now: str, together: Together) -> None:
 def _buckets(now: str) -> Iterator[str]:
     """The longest first."""
     for step, keep in KEPT:
-        for family in ("place", "user", "error_at"):
-            ends = "AND e.what = j.status AND j.of_error_at IS NOT NULL" if family == "error_at" else ""
+        for family in ("place", "user", "error_at", "error_of"):
+            ends = f"AND e.what = j.status AND j.of_{family} IS NOT NULL" if family.startswith("error") else ""
             yield COUNTED.format(family=family, ends=ends, now=now, step=step, keep=keep)

@@ -96,6 +96,10 @@ class Env:
     """GRIDBROKER_LOCK_TIMEOUT_MS: the longest wait for a lock; 0 = no limit."""
     body_timeout_ms: Annotated[int, Field(validation_alias="GRIDBROKER_BODY_TIMEOUT_MS"), BeforeValidator(_body_time)] = 30_000
     """GRIDBROKER_BODY_TIMEOUT_MS: within this time a request's body must be there whole (web)."""
+    unread_timeout_ms: Annotated[int, Field(validation_alias="GRIDBROKER_UNREAD_TIMEOUT_MS"), BeforeValidator(_body_time)] = (
+        600_000
+    )
+    """GRIDBROKER_UNREAD_TIMEOUT_MS: a client that reads nothing of a long answer for so long is cut off (web)."""
     people_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PEOPLE_THREADS"), BeforeValidator(_threads)] = 4
     """GRIDBROKER_PEOPLE_THREADS: threads of a web process for pages, admin and the users' REST."""
     pilot_threads: Annotated[int, Field(validation_alias="GRIDBROKER_PILOT_THREADS"), BeforeValidator(_threads)] = 8

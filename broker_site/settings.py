@@ -177,7 +177,7 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # --- web ----------------------------------------------------------------------------------------------------------------------
 
-BODY_SECONDS = ENV.body_timeout_ms / 1000
+BODY_SECONDS, UNREAD_SECONDS = ENV.body_timeout_ms / 1000, ENV.unread_timeout_ms / 1000
 PEOPLE_THREADS, PILOT_THREADS = ENV.people_threads, ENV.pilot_threads
 WEB_CONNECTIONS = ENV.web_connections
 WORKER_MEMORY_MB = ENV.worker_memory_mb

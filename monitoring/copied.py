@@ -15,6 +15,7 @@ LISTS: Mapping[str, tuple[str, str]] = {
     "datasets": ("broker dataset ls", "datasets/"),
     "files": ("", "files/"),
     "transfers": ("", "transfers/"),
+    "pilots": ("", "pilots/"),
     "links": ("", "links/"),
     "changes": ("", "config/changes/"),
 }
@@ -25,6 +26,7 @@ OBJECTS: Mapping[str, tuple[str, str]] = {
     "queue": ("broker queue show", "queues"),
     "dataset": ("", "datasets"),
     "transfer": ("", "transfers"),
+    "pilot": ("", "pilots"),
 }
 
 

@@ -12,7 +12,7 @@ from broker_site.client.drafts import Entry, Line, override_entries, row_entries
 from broker_site.client.errors import Refused
 from broker_site.client.rows import Row, listed, rows
 
-CHANGES = "config/changes/"
+CHANGES, PROPOSALS = "config/changes/", "config/proposals/"
 _PART = re.compile(r"<[A-Za-z][A-Za-z0-9_]*>")
 
 
@@ -93,7 +93,26 @@ class Configuration:
 
     def propose(self, lines: Sequence[Line], reason: str, ticket: str = "", base: int | None = None) -> Row:
         """Keep them for somebody else to approve, as keys that take two people want it: the proposal."""
-        return self._post("config/proposals/", lines, reason, base, ticket=ticket)
+        return self._post(PROPOSALS, lines, reason, base, ticket=ticket)
+
+    def proposals(self, limit: int | None = 100, **filters: Any) -> Iterator[Row]:
+        """What was proposed, newest first; filters: `open="true"`, `outcome`, `who`."""
+        return rows(self._connection, PROPOSALS, filters, limit)
+
+    def proposal(self, number: int) -> Row:
+        """One proposal, with all lines."""
+        document: Row = self._connection.get(f"{PROPOSALS}{int(number)}/")
+        return document
+
+    def approve(self, number: int) -> Row:
+        """Apply what somebody else proposed; `revision` None where all of it held already."""
+        document: Row = self._connection.post(f"{PROPOSALS}{int(number)}/approve/", None)
+        return document
+
+    def decline(self, number: int, reason: str) -> Row:
+        """Refuse a proposal, or withdraw one's own."""
+        document: Row = self._connection.post(f"{PROPOSALS}{int(number)}/decline/", {"reason": reason})
+        return document
 
     def revert(self, revision: int, reason: str, dry_run: bool = False) -> Row:
         """Bring back what a change set found; the new change set, or what it would lead to."""

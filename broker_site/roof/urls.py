@@ -7,9 +7,12 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from broker_site.foundation.access.rest import permission
+from broker_site.foundation.rest.one_address import one_address
 from broker_site.roof.health import healthz, readyz
 from broker_site.roof.metrics import metrics
+from brokerage.api.pilots import register_pilot
 from brokerage.api.urls import page_urlpatterns as look_urlpatterns
+from monitoring.api.pilots import Pilots
 from workqueues.api.urls import page_urlpatterns
 
 schema = SpectacularAPIView.as_view(permission_classes=[permission("schema:read")])
@@ -23,6 +26,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
+    path("api/v1/pilots/", one_address(register_pilot, Pilots.as_view({"get": "list"})), name="pilot-list"),
     path("api/v1/", include("brokerage.api.urls")),
     path("api/v1/schema/", schema, name="schema"),
     path("api/v1/", include("workqueues.api.urls")),

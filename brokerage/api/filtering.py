@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.gdpconfig.changesets import SOURCES
 from broker_site.foundation.gdpconfig.models import Change
+from broker_site.foundation.gdpconfig.proposals import OUTCOMES
 from broker_site.foundation.kernel.filter_words import Bounds, Wanted
 from broker_site.foundation.rest.filtering import (
     AgeFilter,
@@ -191,14 +192,15 @@ def _told(column: str) -> Any:
 
 
 class ErrorFilter(ListFilter):
-    """Errors of jobs, by what they are and where they were."""
+    """Errors of jobs, by what they are, where they were and whose jobs these were."""
 
-    aliases = {"id": "error", "computing_queue": "queue", "error_code": "code", "name": "message"}
+    aliases = {"id": "error", "computing_queue": "queue", "error_code": "code", "name": "message", "user": "user_name"}
 
     code = NameFilter(label="Code", condition=_told("code"), help_text=f"code of the error; {WILD}")
     message = NameFilter(label="Message", condition=_told("message"), help_text="its message, where * stands for what differs")
     component = NameFilter(label="Said by", condition=_told("component"), help_text="pilot or broker")
     queue = NameFilter(label="Queue", help_text=f"computing queue where the job was; {WILD}")
+    user_name = NameFilter(label="Owner", help_text=f"owner of its task, not together with a queue; {WILD}")
     vo = NameFilter(label="VO")
     error = NumberFilter(label="Number", field_name="fingerprint", **SIGNED, help_text=ERROR)
 
@@ -225,6 +227,18 @@ class ChangeSetFilter(ListFilter):
     who = NameFilter(label="By", help_text="author")
     source = AnyOf(SOURCES, label="Way")
     age = AgeFilter(label="Age", field_name="at")
+
+
+class ProposalFilter(ListFilter):
+    """Proposed changes, by who proposed them and what became of them."""
+
+    aliases = {"user": "who", "user_name": "who"}
+
+    open = FlagFilter(
+        label="Waits", holds=Q(outcome="", expires_at__gt=Now()), help_text="true: waits for somebody; false: decided, or over"
+    )
+    outcome = AnyOf(OUTCOMES, label="Outcome")
+    who = NameFilter(label="By", help_text="author")
 
 
 def tasks_at_queue(text: str, using: str) -> Q:

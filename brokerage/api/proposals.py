@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,7 +24,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.access.sessions import password_is_fresh
-from broker_site.foundation.gdpconfig.changesets import MAX_WHY, Draft
+from broker_site.foundation.gdpconfig.changesets import MAX_WHY, Draft, Place
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.proposals import approve, decline, draft_of, propose
@@ -32,6 +32,7 @@ from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.configuration import BODY_LIMIT, EDIT, READ, refuse_lines, refused
 from brokerage.api.configuration_bodies import ChangesAsked, ConfigurationChangesAsked, asked_lines
+from brokerage.api.filtering import ProposalFilter
 from workqueues.api.serializers import StrictBody
 
 STALE = "Sign in again: configuration is changed within 15 minutes of the password."
@@ -40,9 +41,7 @@ STALE = "Sign in again: configuration is changed within 15 minutes of the passwo
 class ProposalShown(serializers.ModelSerializer[Proposal]):
     """A proposed change and what became of it."""
 
-    lines = serializers.ListField(
-        child=serializers.DictField(), help_text="kind, app, component, name, vo, before, after, until of each line"
-    )
+    lines = serializers.SerializerMethodField(help_text="kind, key, app, component, name, vo, before, after, until of each line")
     outcome = serializers.CharField(help_text="empty while it waits; approved, refused, withdrawn or expired")
     revision = serializers.IntegerField(source="change_set_id", allow_null=True, help_text="the change set that it became")
 
@@ -53,6 +52,11 @@ class ProposalShown(serializers.ModelSerializer[Proposal]):
             "revision", "lines",
         )  # fmt: skip
         read_only_fields = fields
+
+    @extend_schema_field(serializers.ListField(child=serializers.DictField()))
+    def get_lines(self, proposal: Proposal) -> list[dict[str, Any]]:
+        """Each with the key as it is written."""
+        return [{**line, "key": Place(*(line[name] for name in Place._fields)).key} for line in proposal.lines]
 
 
 class DeclineAsked(StrictBody):
@@ -67,6 +71,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     queryset = Proposal.objects.all()
     serializer_class = ProposalShown
     pagination_class = NewestFirst
+    filterset_class = ProposalFilter
     permissions: ClassVar = {"list": READ, "retrieve": READ, "create": EDIT, "approve": EDIT, "decline": EDIT}
     body_limit = BODY_LIMIT
 

@@ -21,22 +21,25 @@ MOST_FINGERPRINTS = 20_000
 # Of a fingerprint that is known all jobs have the same words, so any of their messages stands for all.
 _ENDS = f"""
 WITH changed AS MATERIALIZED ({{batch}})
-SELECT date_trunc('minute', c.at), c.new, coalesce(t.vo, ''), coalesce(q.name, ''), r.fingerprint, min(r.reported_status),
+SELECT date_trunc('minute', c.at), c.new, coalesce(t.vo, ''), coalesce(q.name, ''),
+    coalesce(t.user_name, ''), r.fingerprint, min(r.reported_status),
     min(r.error_code), min(r.exit_code), min(r.error_message), min(c.job_id), min(c.at), count(*)
 FROM changed c JOIN brokerage_jobresult r ON r.job_id = c.job_id JOIN brokerage_job j ON j.id = c.job_id
     LEFT JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE c.new IN ({JOB.unsuccessful.sql})
-GROUP BY 1, 2, 3, 4, 5, CASE WHEN r.fingerprint IS NULL THEN (r.reported_status, r.error_code, r.exit_code, r.error_message) END
+GROUP BY 1, 2, 3, 4, 5, 6,
+    CASE WHEN r.fingerprint IS NULL THEN (r.reported_status, r.error_code, r.exit_code, r.error_message) END
 """
 
 
 class _End(NamedTuple):
-    """Ends of jobs in a minute at a queue with one error."""
+    """Ends of one owner's jobs in a minute at a queue with one error."""
 
     minute: datetime
     what: str
     vo: str
     queue: str
+    user_name: str
     stored: int | None
     reported: str
     code: str
@@ -68,6 +71,7 @@ def count_errors(batch: str, values: Mapping[str, Any]) -> dict[tuple[datetime, 
             group = NO_GROUP._replace(family=Family.ERROR.value, vo=end.vo, fingerprint=kept[id_])
             counts[end.minute, end.what, group] += end.n
             counts[end.minute, end.what, group._replace(family=Family.ERROR_AT.value, queue=end.queue)] += end.n
+            counts[end.minute, end.what, group._replace(family=Family.ERROR_OF.value, user_name=end.user_name)] += end.n
     return dict(counts)
 
 

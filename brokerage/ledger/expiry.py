@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from django.db import connection
 
 from broker_site.foundation.agency.batches import LOCKED, code_of, in_halves, in_words
+from broker_site.foundation.gdpconfig.texts import duration_text
 from brokerage.ledger.unreported_ends import end_jobs
 from brokerage.models.job import TO_REASSIGN
 from brokerage.queries.movable_jobs import KEPT_TASKS
@@ -76,8 +77,24 @@ def end_seen(
     return total
 
 
+@dataclass(frozen=True, slots=True)
+class Overdue(JobVersion):
+    """A job that is ended for its time. `limit_s`: what it had, s; `of`: its lease, its state, or signs of life in that."""
+
+    limit_s: float = 0.0
+    of: Literal["lease", "state", "signs"] = "state"
+
+    @property
+    def why(self) -> str:
+        """The sentence of its history and result."""
+        limit = duration_text(self.limit_s)
+        if self.of == "lease":
+            return f"{LEASE_OVER} of {limit}"
+        return f"{TOO_LONG}{self.status}: {'over' if self.of == 'state' else 'silent for over'} {limit}"
+
+
 _EXPIRED = f"""
-SELECT j.id, j.epoch, j.status, j.task_id FROM brokerage_job j
+SELECT j.id, j.epoch, j.status, j.task_id, j.lease_s, 'lease' FROM brokerage_job j
 WHERE j.lease_holder IS NOT NULL AND j.lease_until < now() AND coalesce(j.computing_queue_id, 0) <> ALL (%(suspended)s)
     AND (j.kill_requested OR j.task_id NOT IN ({KEPT_TASKS})) AND j.id > %(after)s ORDER BY j.id LIMIT %(limit)s
 """
@@ -89,18 +106,30 @@ def expire_leases(who: str, limit: int, suspended: Sequence[int] = (), leave: Le
 
     `limit` at a time; where some could not be ended, those behind them come in the same run.
     """
-    why = {"why": LEASE_OVER, "sub_status": "lost_heartbeat", "only": "lease over"}
-    values = {"suspended": list(suspended)}
-    return page_by_page(_EXPIRED, values, limit, lambda expired: end_seen(expired, "failed", who, leave=leave, **why))
+
+    def end(expired: Sequence[Overdue]) -> int:
+        return sum(
+            end_seen(some, "failed", who, why, sub_status="lost_heartbeat", only="lease over", leave=leave)
+            for why, some in _by_why(expired).items()
+        )
+
+    return page_by_page(_EXPIRED, {"suspended": list(suspended)}, limit, end)
 
 
-def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[JobVersion]], int]) -> int:
+def _by_why(jobs: Sequence[Overdue]) -> Mapping[str, list[Overdue]]:
+    by: dict[str, list[Overdue]] = defaultdict(list)
+    for job in jobs:
+        by[job.why].append(job)
+    return by
+
+
+def page_by_page(sql: str, values: Mapping[str, Any], limit: int, end: Callable[[Sequence[Overdue]], int]) -> int:
     """End the jobs of a statement, `limit` at a time, on to the next ones while some of a page stay as they are: how many."""
     total, after = 0, 0
     while True:
         with connection.cursor() as cursor:
             cursor.execute(sql, {**values, "after": after, "limit": limit})
-            page = [JobVersion(*row) for row in cursor.fetchall()]
+            page = [Overdue(*row) for row in cursor.fetchall()]
         ended = end(page) if page else 0
         total += ended
         if ended == len(page) or len(page) < limit:
@@ -123,12 +152,16 @@ class Limit:
 
 
 _OVERDUE = f"""
-SELECT j.id, j.epoch, j.status, j.task_id
+SELECT j.id, j.epoch, j.status, j.task_id, CASE WHEN o.over THEN o.seconds ELSE j.lease_s END,
+    CASE WHEN o.over THEN 'state' ELSE 'signs' END
 FROM unnest(%(queues)s::int[], %(states)s::text[], %(lows)s::float8[], %(highs)s::float8[], %(kinds)s::int[])
     AS l(queue, state, low, high, kinds)
 JOIN brokerage_job j ON {{at}} AND j.status = l.state AND j.ended_at IS NULL
+CROSS JOIN LATERAL (
+    SELECT seconds, j.status_since < now() - make_interval(secs => seconds) AS over
+    FROM (SELECT CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END AS seconds) AS s) AS o
 WHERE (l.kinds >> j.kind) & 1 = 1
-    AND (j.status_since < now() - make_interval(secs => CASE WHEN j.priority >= %(urgent)s THEN l.high ELSE l.low END)
+    AND (o.over
         OR l.state = 'transferring' AND j.sub_status <> '' AND j.lease_s > 0
             AND greatest(j.last_seen, j.status_since) < now() - make_interval(secs => j.lease_s))
     AND j.task_id NOT IN ({KEPT_TASKS}) AND j.id > %(after)s
@@ -153,14 +186,12 @@ def end_overdue(
     disableReassign: how many.
     """
 
-    def end(jobs: Sequence[JobVersion]) -> int:
-        overdue: dict[str, list[JobVersion]] = defaultdict(list)
-        for job in jobs:
-            overdue[job.status].append(job)
-        return sum(
-            end_seen(of_status, endings[status], who, f"{TOO_LONG}{status}", sub_status=SUB_STATUS[endings[status]], leave=leave)
-            for status, of_status in overdue.items()
-        )
+    def end(jobs: Sequence[Overdue]) -> int:
+        total = 0
+        for why, alike in _by_why(jobs).items():
+            ending = endings[alike[0].status]
+            total += end_seen(alike, ending, who, why, sub_status=SUB_STATUS[ending], leave=leave)
+        return total
 
     of_open = groupby((x for x in limits if x.queue_id is None), key=lambda limit: limit.task_queues)
     total = page_by_page(_OVERDUE_AT_QUEUES, _columns([x for x in limits if x.queue_id is not None], high_priority), batch, end)

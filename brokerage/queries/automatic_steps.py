@@ -17,10 +17,10 @@ from workqueues.rules.task.automatic_steps import AGENT, NOTED, OF_CAUSES, OF_FI
 
 MOST = 30
 MOST_FILES = 5_000
-"""Notes of files that are looked at: a task may have one of each of its files."""
+"""Notes of files that are looked at, the newest: a task may have several of each of its files."""
 _STEPS = """
 WITH files AS MATERIALIZED (
-    SELECT at, new, who, why FROM workqueues_filechange WHERE task_id = %(task)s LIMIT %(files)s
+    SELECT at, new, who, why FROM workqueues_filechange WHERE task_id = %(task)s ORDER BY id DESC LIMIT %(files)s
 )
 SELECT * FROM (
     SELECT at, 'state', old, new, who, why, NULL::text, NULL::text FROM workqueues_taskchange

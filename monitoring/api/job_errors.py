@@ -16,7 +16,7 @@ from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.api.filtering import ErrorFilter
-from monitoring.queries.job_errors import MOST_ERRORS, error_groups, job_errors
+from monitoring.queries.job_errors import MOST_ERRORS, chosen, error_groups, job_errors, together
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.tables.selection import faults_of, read
 
@@ -32,6 +32,17 @@ class QueueErrors(serializers.Serializer[Any]):
     def to_representation(self, instance: tuple[str, int]) -> dict[str, Any]:
         queue, jobs = instance
         return {"queue": queue, "jobs": jobs}
+
+
+class OwnerErrors(serializers.Serializer[Any]):
+    """Jobs of the tasks of one owner that ended with an error."""
+
+    user_name = serializers.CharField(allow_blank=True, help_text="empty: they had no task")
+    jobs = serializers.IntegerField()
+
+    def to_representation(self, instance: tuple[str, int]) -> dict[str, Any]:
+        user_name, jobs = instance
+        return {"user_name": user_name, "jobs": jobs}
 
 
 class FollowedRule(serializers.Serializer[Any]):
@@ -50,8 +61,10 @@ class JobErrorShown(serializers.Serializer[Any]):
     exit_code = serializers.IntegerField(help_text="of the payload; 0: it had none")
     message = serializers.CharField(allow_blank=True, help_text="* stands for what differs")
     jobs = serializers.IntegerField(help_text="jobs that ended so in the window")
-    queues = QueueErrors(many=True, help_text="where most of them were")
+    queues = QueueErrors(many=True, help_text="where most of them were; none with a filter by owner")
     n_queues = serializers.IntegerField(help_text="at how many queues")
+    users = OwnerErrors(many=True, help_text="whose most of them were; none with a filter by queue")
+    n_users = serializers.IntegerField(help_text="of how many owners")
     first_seen = serializers.DateTimeField()
     last_seen = serializers.DateTimeField(help_text="to the step of the window")
     job_id = serializers.IntegerField(allow_null=True, help_text="one of them; null where you may not see it")
@@ -91,14 +104,14 @@ class JobErrorsView(APIView):
         selection = read(request.query_params, ErrorFilter, paged=False, also=("window",))
         scope = visible_vos(principal(request), READ)
         filters = ErrorFilter(selection.parameters, queryset=error_groups(scope))
-        wrong = [Problem(name, fault.rule, fault.message) for name, fault in faults_of(selection, filters).items()]
+        faults = {**faults_of(selection, filters), **together(selection)}
+        wrong = [Problem(name, fault.rule, fault.message) for name, fault in faults.items()]
         wrong += selection.unknown
         window = request.query_params.get("window") or USUAL_WINDOW
         if window not in WINDOWS:
             wrong.append(Problem("window", "one_of", f"one of {', '.join(WINDOWS)}"))
         if wrong:
             raise Refused(400, "Not valid", "; ".join(f"{p.field}: {p.message}" for p in wrong), wrong)
-        groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered else None
-        found = job_errors(scope, window, groups=groups)
+        found = job_errors(scope, window, of=chosen(filters.qs, selection))
         body = {"window": window, "counted_at": found.counted_at, "others": found.others, "results": found.rows}
         return Response(JobErrorsShown(body).data)

@@ -10,12 +10,10 @@ from brokerage.api.filtering import SEEN_MIN
 from brokerage.models import ComputingQueue
 from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.states import JOB, TRANSFER
-from monitoring.queries.database import alias, rows, seen_by
-from monitoring.tables.facets import Facet, choices, facet
+from brokerage.states import JOB
+from monitoring.queries.database import alias, rows
+from monitoring.tables.facets import Facet, facet
 from monitoring.tables.selection import Selection
-from workqueues.models.dataset import STATUSES as DATASET_STATUSES
-from workqueues.models.file import STATUSES as FILE_STATUSES
 from workqueues.states import TASK
 
 MOST_TASKS = 1_000
@@ -87,21 +85,6 @@ def queue_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
         facet(selection, name, label, "queues", Counter(queue[i] for queue in queues).most_common())
         for i, (name, label) in enumerate(columns)
     ]
-
-
-def dataset_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """States of datasets; how many are in each only a look at all would tell."""
-    return (choices(selection, "status", "State", DATASET_STATUSES),)
-
-
-def file_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """States of files, not counted."""
-    return (choices(selection, "status", "State", FILE_STATUSES),)
-
-
-def transfer_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
-    """States of transfers, not counted; the links have the numbers of those that are on their way."""
-    return (choices(selection, "status", "State", TRANSFER.states),)
 
 
 _PILOTS = """

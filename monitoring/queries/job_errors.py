@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -21,25 +22,53 @@ from monitoring.error_words import known_help
 from monitoring.queries.database import alias
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
+from monitoring.tables.facets import Facet, facet
+from monitoring.tables.selection import Fault, Selection
 
 MOST_ERRORS = 50
-MOST_QUEUES = 3
-"""Queues that are named with an error, those with most."""
+MOST_PLACES = 3
+"""Queues, and owners, that are named with an error: those with most."""
 
-_BY_QUEUE = KeptCounts("""
-SELECT g.fingerprint, g.queue, sum(b.n)::bigint FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
-WHERE g.family = 'error_at' AND g.fingerprint = ANY (%(errors)s) AND (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s))
-    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s))
-    AND b.step_s = %(step)s AND b.what = ANY (%(whats)s) AND b.at >= %(start)s AND b.at < %(end)s
-GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
-""")
+_IN_WINDOW = """
+(%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s)) AND b.step_s = %(step)s AND b.what = ANY (%(whats)s)
+    AND b.at >= %(start)s AND b.at < %(end)s"""
+_PLACES = f"""
+SELECT g.family, g.fingerprint, CASE g.family WHEN '{Family.ERROR_OF}' THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
+FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE g.family = ANY (%(families)s) AND g.fingerprint = ANY (%(errors)s)
+    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s)) AND {_IN_WINDOW}
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 4 DESC, 3
+"""
+_IN_ALL = f"""
+SELECT g.family, CASE g.family WHEN '{Family.ERROR_OF}' THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
+FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE g.family = ANY (%(families)s) AND {_IN_WINDOW} GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Groups that the filters let pass: errors are counted by queue and by owner, not by both together. None: all of them."""
+
+    family: Family = Family.ERROR_AT
+    groups: Mapping[Family, Sequence[int]] | None = None
+    told: Sequence[Family] = (Family.ERROR_AT, Family.ERROR_OF)
+
+    @property
+    def counted(self) -> Sequence[int] | None:
+        """Those by which jobs are counted, once each."""
+        return None if self.groups is None else self.groups.get(self.family, ())
+
+
+ALL = Chosen()
 
 
 @dataclass(frozen=True, slots=True)
 class JobErrorRow:
     """One error. `jobs` that ended with it in the window, `points` of them in each step of the window, `queues`: where most of
-    them were, each with its number. `job_id`: one of them that the visitor may see. `helps`: what is known to help, empty for a
-    code that is not ours. `followed`: what retry rules did when that job failed, `rule` and what it `told`.
+    them were, each with its number, `users`: whose most were; none where the filter is by the other. `job_id`: one of them that
+    the visitor may see. `helps`: what is known to help, empty for a code that is not ours. `followed`: what retry rules did when
+    that job failed, `rule` and what it `told`.
     """
 
     id: str
@@ -50,6 +79,8 @@ class JobErrorRow:
     jobs: int
     queues: Sequence[tuple[str, int]]
     n_queues: int
+    users: Sequence[tuple[str, int]]
+    n_users: int
     first_seen: datetime
     last_seen: datetime
     job_id: int | None
@@ -82,16 +113,33 @@ class JobErrors:
 
 def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
     """What errors are counted by, in the VOs of the scope, to filter further."""
-    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family=Family.ERROR_AT)
+    return TallyGroup.objects.using(alias()).filter(scope.q("vo"), family__in=(Family.ERROR_AT, Family.ERROR_OF))
 
 
-def job_errors(
-    scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, groups: Collection[int] | None = None
-) -> JobErrors:
-    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of these groups; four statements."""
+def together(selection: Selection) -> Mapping[str, Fault]:
+    """The fault of filters that each are known, but not together."""
+    if selection.parameters.get("queue") and selection.parameters.get("user_name"):
+        return {"user_name": Fault("together", "errors are counted by queue and by owner, not by both: leave one of them out")}
+    return {}
+
+
+def chosen(groups: QuerySet[TallyGroup], selection: Selection) -> Chosen:
+    """What the filters let pass; one statement, none without a filter."""
+    if not selection.filtered:
+        return ALL
+    passed: dict[Family, list[int]] = {}
+    for family, number in groups.values_list("family", "id"):
+        passed.setdefault(Family(family), []).append(number)
+    if selection.parameters.get("user_name"):
+        return Chosen(Family.ERROR_OF, passed, (Family.ERROR_OF,))
+    return Chosen(Family.ERROR_AT, passed, (Family.ERROR_AT,) if selection.parameters.get("queue") else ALL.told)
+
+
+def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, of: Chosen = ALL) -> JobErrors:
+    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of what was chosen; four statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
-    found = counted(asked, scope, groups)
+    found = counted(asked, scope, of.counted)
     points: dict[int, list[int]] = {}
     others = 0
     for line in found.lines:
@@ -103,14 +151,17 @@ def job_errors(
     first = sorted(points, key=lambda error: (-sum(points[error]), error))[:most]
     others += sum(sum(points[error]) for error in points.keys() - {*first})
     known = ErrorFingerprint.objects.using(alias()).in_bulk(first)
-    queues = {error: [(queue, sum(points[error]))] for error in first} if queue else _by_queue(asked, first, scope, groups)
+    places = {(error, Family.ERROR_AT): [(queue, sum(points[error]))] for error in first} if queue else {}
+    if not queue and first:
+        places = _places(asked, first, scope, of)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
     table = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
-            queues.get(error, [])[:MOST_QUEUES], len(queues.get(error, [])), is_known.first_seen,
+            *_first(places.get((error, Family.ERROR_AT), ())), *_first(places.get((error, Family.ERROR_OF), ())),
+            is_known.first_seen,
             max(is_known.first_seen, *(at for at, n in zip(times, points[error], strict=True) if n)),
             is_known.sample_job_id if is_known.sample_job_id in seen else None, points[error],
             known_help(is_known.code), seen.get(is_known.sample_job_id) or (),
@@ -120,21 +171,35 @@ def job_errors(
     return JobErrors(table, found.counted_at, others)
 
 
-def _by_queue(
-    asked: Asked, errors: Sequence[int], scope: VoScope, groups: Collection[int] | None
-) -> Mapping[int, list[tuple[str, int]]]:
-    """Error -> queues where jobs ended with it, with how many, those with most first."""
-    if not errors:
-        return {}
+def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[Facet]:
+    """Jobs that ended badly in a window by owner and by queue, whatever the filter; one statement, of the roll-ups."""
+    window_s, step_s = WINDOWS[window]
+    values = _in_window(Asked(tuple(JOB.unsuccessful), window_s, step_s), scope)
+    by: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for family, name, n in rows(_IN_ALL, {**values, "families": list(ALL.told)}):
+        by[family].append((name, n))
+    words = "ended badly"
+    return (
+        facet(selection, "user_name", "Owner", words, by[Family.ERROR_OF], nameless="no task", without=("queue",)),
+        facet(selection, "queue", "Queue", words, by[Family.ERROR_AT], nameless="no queue", without=("user_name",)),
+    )
+
+
+def _first(places: Sequence[tuple[str, int]]) -> tuple[Sequence[tuple[str, int]], int]:
+    return places[:MOST_PLACES], len(places)
+
+
+def _in_window(asked: Asked, scope: VoScope) -> dict[str, Any]:
     start, end = asked.span(clock.now())
     vos = None if scope.everything else sorted(scope.names)
-    of = {"errors": list(errors), "vos": vos, "groups": None if groups is None else list(groups)}
-    values = {**of, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
-    return _BY_QUEUE.answer(values, _queues_of, using=alias())
+    return {"vos": vos, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
 
 
-def _queues_of(found: Rows) -> Mapping[int, list[tuple[str, int]]]:
-    queues: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for error, queue, n in found:
-        queues[error].append((queue, n))
-    return dict(queues)
+def _places(asked: Asked, errors: Sequence[int], scope: VoScope, of: Chosen) -> dict[tuple[int, Family], list[tuple[str, int]]]:
+    """Error and family -> queues where jobs ended with it, or owners of these, with how many, those with most first."""
+    groups = None if of.groups is None else [number for family in of.told for number in of.groups.get(family, ())]
+    values = {**_in_window(asked, scope), "errors": list(errors), "groups": groups, "families": list(of.told)}
+    places: dict[tuple[int, Family], list[tuple[str, int]]] = defaultdict(list)
+    for family, error, name, n in rows(_PLACES, values):
+        places[error, Family(family)].append((name, n))
+    return places

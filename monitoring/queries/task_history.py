@@ -69,7 +69,7 @@ WHERE newest.status = 'finished'
 """
 _BESIDE = """
 WITH notes AS MATERIALIZED (
-    SELECT at, new, who, why FROM workqueues_filechange WHERE task_id = %(task)s LIMIT %(changes)s
+    SELECT at, new, who, why FROM workqueues_filechange WHERE task_id = %(task)s ORDER BY id DESC LIMIT %(changes)s
 )
 SELECT * FROM (
     SELECT last_at, 'brokerage', outcome, policy, n_chosen || ' of ' || n_candidates || ' candidates chosen'

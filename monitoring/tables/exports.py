@@ -9,8 +9,9 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse
 
+COMMA_SEPARATED = "text/csv; charset=utf-8"
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """First characters that make a spreadsheet take a text for a formula."""
 
@@ -38,16 +39,14 @@ def json_answer(rows: Iterable[Any], more: Mapping[str, Any]) -> HttpResponse:
     return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
-def csv_answer(kind: type[Any], rows: Iterable[Any], name: str, warnings: Sequence[str] = ()) -> StreamingHttpResponse:
-    """All rows to the last, sent while they are read; `kind` is the dataclass of the rows."""
-    answer = StreamingHttpResponse(_lines(kind, rows), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    if warnings:
-        answer["X-Warning"] = " ".join(warnings).encode("ascii", "replace").decode()
-    return answer
+def headers_of(name: str, warnings: Sequence[str] = ()) -> dict[str, str]:
+    """Headers of a CSV of this name."""
+    warned = {"X-Warning": " ".join(warnings).encode("ascii", "replace").decode()} if warnings else {}
+    return {"Content-Disposition": f'attachment; filename="{name}.csv"', **warned}
 
 
-def _lines(kind: type[Any], rows: Iterable[Any]) -> Iterator[str]:
+def csv_lines(kind: type[Any], rows: Iterable[Any]) -> Iterator[str]:
+    """All rows to the last, made while they are read, below a line of names; `kind` is the dataclass of the rows."""
     writer = csv.writer(_Lines())
     columns = [f.name for f in fields(kind)]
     yield writer.writerow(columns)

@@ -14,11 +14,13 @@ MOST = 12
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value. `more`: there are more than `n`; `address`: of the list with this filter, or without it where it is `set`."""
+    """One value. `n`: None where nobody counted; `more`: there may be more than `n`; `address`: of the list with this filter, or
+    without it where it is `set`.
+    """
 
     name: str
     shown: str
-    n: int
+    n: int | None
     more: bool
     set: bool
     address: str
@@ -26,7 +28,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One filter with its values. `counts`: what is counted, in words; empty: nothing, it would take a look at every row."""
+    """One filter with its values. `counts`: what is counted, in words."""
 
     name: str
     label: str
@@ -35,33 +37,31 @@ class Facet:
     others: int = 0
 
 
-def choices(selection: Selection, name: str, label: str, values: Iterable[str]) -> Facet:
-    """The facet of a filter whose rows are not counted: its choices, all of them."""
-    named = tuple(values)
-    return facet(selection, name, label, "", ((value, 1) for value in named), shown=len(named))
-
-
 def facet(
     selection: Selection,
     name: str,
     label: str,
     counts: str,
-    numbers: Iterable[tuple[str, int]],
+    numbers: Iterable[tuple[str, int | None]],
     *,
     most: int = 0,
+    at_least: bool = False,
     nameless: str = "",
     shown: int = MOST,
+    without: Sequence[str] = (),
 ) -> Facet:
-    """The facet of a filter from (value, number) pairs. `most`: where counting stopped, 0: nowhere; `nameless`: what an empty
-    value is called, which no filter asks for; `shown`: values at most.
+    """The facet of a filter from (value, number) pairs, None: not counted. `most`: where counting stopped, 0: nowhere;
+    `at_least`: not all rows were looked at; `nameless`: what an empty value is called, which no filter asks for;
+    `shown`: values at most; `without`: filters that it is not known together with.
     """
-    told = [(value, n) for value, n in numbers if n and (value or nameless)]
+    told = [(value, n) for value, n in numbers if n != 0 and (value or nameless)]
     first = told[:shown]
     now = str(selection.parameters.get(name, ""))
-    values = []
+    values, left = [], dict.fromkeys(("cursor", *without))
     for value, n in first:
         word = quoted(value) if value else ""
         is_set = bool(word) and now == word
-        address = selection.address(cursor=None, **{name: None if is_set else word}) if word else ""
-        values.append(Value(value, value or nameless, min(n, most) if most else n, bool(most) and n > most, is_set, address))
+        address = selection.address(**left, **{name: None if is_set else word}) if word else ""
+        over = n is not None and 0 < most < n
+        values.append(Value(value, value or nameless, most if over else n, over or (at_least and n is not None), is_set, address))
     return Facet(name, label, counts, values, len(told) - len(first))

@@ -33,8 +33,9 @@ from monitoring.queries.configuration import (
     newest_revision,
     told,
 )
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.selection import not_known
+from monitoring.views.export import export
 from monitoring.views.page import page, show
 
 READ, EDIT, DRAFT = "config:read", "config:edit", "change:draft"
@@ -52,7 +53,7 @@ def config(request: HttpRequest, **named: str) -> HttpResponseBase:
         return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
     found = config_keys(words, overridden=only == "yes") if not fault else []
     if form == "csv":
-        return csv_answer(ConfigRow, config_rows(found), "config")
+        return export(request, ConfigRow, config_rows(found), "config")
     if form == "json":
         return json_answer(config_rows(found), {"revision": newest_revision(), "as_of": clock.now()})
     groups: dict[str, list[Effective]] = {}

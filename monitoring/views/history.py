@@ -16,8 +16,9 @@ from monitoring.queries.queue_history import queue_history
 from monitoring.queries.queues import find_queue
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.queries.share_history import ShareStep, find_share, share_history, users_of
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.selection import unknown
+from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from monitoring.views.throughput import choice
 
@@ -43,7 +44,7 @@ def data(
     """Rows as JSON or CSV, with a warning for each parameter that is not known."""
     strange = unknown(request.GET, KNOWN)
     if form == "csv":
-        return csv_answer(kind, rows, name, strange)
+        return export(request, kind, rows, name, strange)
     return json_answer(rows, {**more, "as_of": clock.now(), "warnings": strange})
 
 

@@ -10,17 +10,27 @@ from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.filtering import ErrorFilter
-from monitoring.queries.job_errors import MOST_ERRORS, JobErrorRow, JobErrors, error_groups, job_errors
+from monitoring.queries.job_errors import (
+    MOST_ERRORS,
+    JobErrorRow,
+    JobErrors,
+    chosen,
+    error_facets,
+    error_groups,
+    job_errors,
+    together,
+)  # fmt: skip
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.form import form_of
 from monitoring.tables.selection import Fault, faults_of, read
+from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from monitoring.views.saved import saved_views
 from monitoring.views.throughput import choice
 
 READ = "job:read"
-FIRST = ("code", "message", "queue", "component")
+FIRST = ("code", "message", "queue", "user_name", "component")
 
 
 @page(READ)
@@ -33,13 +43,12 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         return HttpResponseRedirect(request.path + selection.tidy_address)
     scope = scope_of(request, READ)
     filters = ErrorFilter(selection.parameters, queryset=error_groups(scope), request=request)
-    faults = faults_of(selection, filters)
+    faults = {**faults_of(selection, filters), **together(selection)}
     if format != "html" and (wrong := [*_problems(faults, told), *selection.unknown]):
         return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
-    groups = list(filters.qs.values_list("id", flat=True)) if selection.filtered and not faults else None
-    found = JobErrors([], None, 0) if faults else job_errors(scope, window, groups=groups)
+    found = JobErrors([], None, 0) if faults else job_errors(scope, window, of=chosen(filters.qs, selection))
     if format == "csv":
-        return csv_answer(JobErrorRow, iter(found.rows), "errors")
+        return export(request, JobErrorRow, iter(found.rows), "errors")
     if format == "json":
         return json_answer(
             found.rows, {"window": window, "others": found.others, "counted_at": found.counted_at, "as_of": clock.now()}
@@ -54,6 +63,7 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         "selection": selection,
         "form": form_of(filters, selection, FIRST),
         "faults": faults,
+        "facets": () if request.headers.get("HX-Request") == "true" else error_facets(scope, window, selection),
         **saved_views(request, "errors"),
     }
     knows = (*selection.names, *ErrorFilter.aliases, "window")

@@ -16,10 +16,11 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest import keyset
 from broker_site.foundation.rest.filtering import ListFilter
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.facets import Facet
 from monitoring.tables.form import form_of, wider
 from monitoring.tables.selection import ALSO, PLACE, Fault, Selection, faults_of, read
+from monitoring.views.export import export
 from monitoring.views.page import scope_of, show
 from monitoring.views.saved import saved_views
 
@@ -111,7 +112,7 @@ def answer(
     if errors:
         return problem_response(400, "Not valid", "Each fault is listed in errors.", errors)
     if form == "csv":
-        return csv_answer(listing.kind, iter(listing.all(scope, selection, filters)), listing.name)
+        return export(request, listing.kind, iter(listing.all(scope, selection, filters)), listing.name)
     page = listing.page(scope, selection, filters)
     return json_answer(page.rows, _around(request, page, selection))
 

@@ -11,17 +11,10 @@ from brokerage.api.filtering import ChangeSetFilter, JobFilter, PilotFilter, Que
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
 from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_sets
+from monitoring.queries.data_facets import dataset_facets, file_facets, transfer_facets
 from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
-from monitoring.queries.facets import (
-    dataset_facets,
-    file_facets,
-    job_facets,
-    pilot_facets,
-    queue_facets,
-    task_facets,
-    transfer_facets,
-)  # fmt: skip
+from monitoring.queries.facets import job_facets, pilot_facets, queue_facets, task_facets
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.levels import counted_at

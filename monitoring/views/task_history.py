@@ -7,9 +7,10 @@ from dataclasses import asdict
 from django.http import HttpRequest, HttpResponseBase
 
 from monitoring.queries.task_history import MOST_ENDED, MOST_JOBS, TaskStep, task_history
-from monitoring.tables.exports import csv_answer, json_answer, plain
+from monitoring.tables.exports import json_answer, plain
 from monitoring.tables.selection import unknown
 from monitoring.views.details import visible_task
+from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from workqueues.states import TASK
 
@@ -21,7 +22,7 @@ def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> Http
     found = task_history(task)
     strange = unknown(request.GET, ())
     if format == "csv":
-        return csv_answer(TaskStep, found.steps, f"task-{task_id}", strange)
+        return export(request, TaskStep, found.steps, f"task-{task_id}", strange)
     if format == "json":
         more = {
             "task": task_id,

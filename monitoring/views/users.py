@@ -13,8 +13,9 @@ from monitoring.queries.series import WINDOWS
 from monitoring.queries.share_history import find_share
 from monitoring.queries.tasks import visible_tasks
 from monitoring.queries.users import MOST_USERS, UserRow, user_errors, user_rows
-from monitoring.tables.exports import csv_answer, json_answer
+from monitoring.tables.exports import json_answer
 from monitoring.tables.selection import unknown
+from monitoring.views.export import export
 from monitoring.views.history import KNOWN, data, window_of
 from monitoring.views.page import page, scope_of, show
 
@@ -34,7 +35,7 @@ def users(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # no
     shares = (known.leaves if known else (share,)) if share else None
     found = user_rows(scope, shares, part, MOST_USERS if format == "html" else MOST_ROWS)
     if format == "csv":
-        return csv_answer(UserRow, found.rows, "users", unknown(request.GET, FILTERS))
+        return export(request, UserRow, found.rows, "users", unknown(request.GET, FILTERS))
     if format == "json":
         more = {"count": found.n, "counted_at": found.counted_at, "as_of": clock.now(), "warnings": unknown(request.GET, FILTERS)}
         return json_answer(found.rows, more)

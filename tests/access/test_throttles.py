@@ -83,6 +83,18 @@ def test_a_token_has_so_many_requests_a_minute_its_user_and_other_tokens_more(
     assert {busy.get("/api/v1/tasks/").status_code for _ in range(4)} == {200}
 
 
+def test_more_tokens_do_not_lift_the_limit_of_their_user(alice: User, bearer: Bearer, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_override("access", "USER_REQUESTS_PER_MINUTE", 3, who="root", why="test")
+    monkeypatch.setattr(token_limit, "time", Clock(1_000_000_015.0))
+    tokens = [bearer(issue_user_token(alice).text) for _ in range(5)]
+    assert [token.get("/api/v1/tasks/").status_code for token in tokens] == [200, 200, 200, 429, 429]
+    refused = tokens[4].get("/api/v1/tasks/")
+    assert (refused["Content-Type"], refused["Retry-After"]) == ("application/problem+json", "5")
+    assert "USER_REQUESTS_PER_MINUTE" in refused.json()["detail"]
+    other = bearer(issue_user_token(ensure_user("bob", roles=[("atlas", "submitter")])).text)
+    assert other.get("/api/v1/tasks/").status_code == 200
+
+
 class Clock:
     """Stands where the module `time` does."""
 

@@ -6,11 +6,14 @@ import re
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
+from pytest_django import Settings
 
 from broker_site.foundation.access.authentication import forget_verified
 from broker_site.foundation.access.credentials import ensure_user, issue_user_token
 from broker_site.foundation.access.models import Credential
+from broker_site.foundation.gdpconfig import set_override
 
 AT = "/api/v1/tokens/"
 
@@ -56,6 +59,21 @@ def test_a_token_is_made_used_listed_without_its_text_and_revoked() -> None:
     assert first.delete(f"{AT}{row['id']}/").status_code == 204
     forget_verified()
     assert limited.get("/api/v1/tasks/").status_code == 401
+
+
+def test_a_token_that_has_made_all_its_requests_can_still_revoke_itself_and_nothing_else(settings: Settings) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "tokens"}}
+    cache.clear()
+    issued, other = (issue_user_token(ensure_user("ada", roles=[("demo", "submitter")])) for _ in range(2))
+    for key in ("TOKEN_REQUESTS_PER_MINUTE", "USER_REQUESTS_PER_MINUTE"):
+        set_override("access", key, 1, who="root", why="test")
+    token = bearer(issued.text)
+    assert [token.get(AT).status_code for _ in range(2)] == [200, 429]
+    assert token.delete(f"{AT}{other.credential.id}/").status_code == 429
+    assert token.get(f"{AT}{issued.credential.id}/").status_code == 429
+    assert token.delete(f"{AT}{issued.credential.id}/").status_code == 204
+    forget_verified()
+    assert token.get(AT).status_code == 401
 
 
 def test_bad_wishes_are_told_by_their_field_and_make_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

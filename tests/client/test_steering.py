@@ -133,6 +133,36 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     assert (refused.value.status, client.config.get(key).value) == (409, "30")
 
 
+def test_one_proposes_another_approves_or_declines(broker_of: BrokerOf) -> None:
+    ann, bob = (broker_of(name, ("demo", "operator"), superuser=True) for name in ("ann", "bob"))
+    key = "jobbroker.NQUEUELIMITSITE"
+    for value in (30, 40, 50):
+        proposed = ann("cfg", "set", f"{key}={value}", "-m", f"room for {value}", "--propose", "--yes")
+        assert (proposed.code, "before somebody else approves it" in proposed.out) == (0, True), proposed
+    waiting = bob("cfg", "proposals")
+    third, second, first = (row[0] for row in waiting.rows)
+    assert waiting.rows[0][2:] == ["ann", "waits", key, "room for 50"]
+    unasked = bob("cfg", "approve", first)
+    assert f"Proposal {first} of 20" in unasked.out
+    assert f"UTC by ann: room for 30\n  {key}: none -> 30" in unasked.out
+    assert (unasked.code, "--yes does it" in unasked.err, Override.objects.count()) == (2, True, 0)
+    own = ann("cfg", "approve", first, "--yes")
+    assert (own.code, "somebody else has to" in own.err) == (5, True)
+    made = bob("cfg", "approve", first, "--yes", "--json")
+    assert (made.code, [each["revision"] for each in made.documents]) == (0, [None, 1]), made
+    assert list(Override.objects.values_list("name", "value")) == [("NQUEUELIMITSITE", "30")]
+    assert bob("cfg", "approve", second, "--yes").code == 5  # it rests on what the first one changed
+    assert bob("cfg", "decline", second).code == 2  # nobody says why
+    assert "is refused; nothing was changed" in bob("cfg", "decline", second, "-m", "that is too many").out
+    assert "is withdrawn" in ann("cfg", "decline", third, "-m", "no more").out
+    assert bob("cfg", "proposals").rows == []
+    assert [(row[0], row[3]) for row in bob("cfg", "proposals", "--all").rows] == [
+        (third, "withdrawn"), (second, "refused"), (first, "approved"),
+    ]  # fmt: skip
+    assert bob("cfg", "approve", "999", "--yes").code == 3
+    assert broker_of("eve", ("demo", "submitter"))("cfg", "decline", first, "-m", "x").code == 4
+
+
 def test_tokens_are_made_with_limits_listed_and_revoked(ada: Broker) -> None:
     made = ada("token", "new", "--vo", "demo", "--role", "submitter", "--days", "7", "--note", "laptop")
     text = made.out.strip()

@@ -82,6 +82,7 @@ def test_production_names_everything_that_is_missing_at_once() -> None:
         ("GRIDBROKER_LOG_LEVEL", "LOUD", "must be one of"),
         ("GRIDBROKER_STATEMENT_TIMEOUT_MS", "-1", "whole number of milliseconds"),
         ("GRIDBROKER_BODY_TIMEOUT_MS", "0", "milliseconds from 1 to 600000"),
+        ("GRIDBROKER_UNREAD_TIMEOUT_MS", "600001", "milliseconds from 1 to 600000"),
         ("GRIDBROKER_PEOPLE_THREADS", "0", "number of threads from 1 to 64"),
         ("GRIDBROKER_PILOT_THREADS", "many", "number of threads from 1 to 64"),
         ("GRANIAN_BACKPRESSURE", "0", "number of connections from 1 to 100000"),

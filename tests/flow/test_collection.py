@@ -183,7 +183,7 @@ def test_a_job_whose_outputs_travel_too_long_fails_and_its_result_lists_them(
     names = ", ".join(sorted(File.objects.filter(out_job_id=result.job_id).values_list("lfn", flat=True)))
     assert statuses() == {"failed"}
     assert (result.error_code, result.error_message) == (
-        "TIMEOUT", f"too long in transferring; not brought to BETA_DISK: {names}"
+        "TIMEOUT", f"too long in transferring: over {days}d; not brought to BETA_DISK: {names}"
     )  # fmt: skip
     assert faults() == []
 

@@ -61,7 +61,7 @@ def test_open_jobs_have_the_time_limits_of_others() -> None:
     late()
     assert after(timedelta(days=2) - timedelta(minutes=1)) == WAITS
     assert after(timedelta(days=2) + timedelta(minutes=1)) == CLOSED
-    assert set(JobChange.objects.filter(new="closed").values_list("why", flat=True)) == {"too long in activated"}
+    assert set(JobChange.objects.filter(new="closed").values_list("why", flat=True)) == {"too long in activated: over 2d"}
 
 
 RESTS: list[dict[str, Any]] = [{"status": "paused"}, {"catchall": "disableReassign"}]

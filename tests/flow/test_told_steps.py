@@ -20,11 +20,12 @@ from broker_site.foundation.gdpconfig.changesets import split_key
 from broker_site.foundation.gdpconfig.keys import KEYS
 from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import ComputingQueue, Job, JobChange
+from brokerage.queries.automatic_steps import steps_of
 from tests.api.people import person
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow import test_memory_retry, test_moving_inputs, test_scouts
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
-from workqueues.models import Task
+from workqueues.models import FileChange, Task
 from workqueues.rules.task import automatic_steps
 from workqueues.rules.task.automatic_steps import OF_CAUSES, AutomaticStep
 
@@ -120,14 +121,14 @@ def pending_for_too_long() -> Told:
     run_agents()
     Task.objects.update(next_look_at=TransactionNow(), frozen_time=TransactionNow() - LONG)
     run_agents(1, ["wake"])
-    return Told(task.id, "pending for too long", "watchdog.PENDING_TIMEOUT_<label>", "pending for too long")
+    return Told(task.id, "pending for too long", "watchdog.PENDING_TIMEOUT_<label>", "pending for over 7d")
 
 
 def job_times_out() -> Told:
     task, _ = running()
     Job.objects.update(status_since=TransactionNow() - LONG)
     run_agents(1, ["reap"])
-    return of_job(task, "closed", "time-out", "pandaserver:job_timeout.TIMEOUT_activated", "too long in activated")
+    return of_job(task, "closed", "time-out", "pandaserver:job_timeout.TIMEOUT_activated", "too long in activated: over 2d")
 
 
 def pilot_is_silent() -> Told:
@@ -136,7 +137,7 @@ def pilot_is_silent() -> Told:
     Job.objects.exclude(lease_until=None).update(lease_until=TransactionNow() - LONG)
     run_agents(1, ["reap"])
     key = "pandaserver:watcher.HEARTBEAT_TIMEOUT_<workflow>"
-    return of_job(task, "failed", "no sign of life", key, "no sign of life within the lease")
+    return of_job(task, "failed", "no sign of life", key, "no sign of life within the lease of 1min")
 
 
 def brokered_anew() -> Told:
@@ -198,6 +199,15 @@ def test_it_is_told_everywhere(step: Callable[[], Told], django_capture_on_commi
     assert f"Rule: {told.rule}" in shown
     assert told.key in shown
     assert told.number in shown
+
+
+def test_of_many_notes_of_files_the_newest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("brokerage.queries.automatic_steps.MOST_FILES", 2)
+    task = submitted(parameters("t"))
+    note = {"task_id": task.id, "old": "ready", "who": "agent:feed"}
+    for n, why in enumerate(["first", "first", "first", "last", "last"]):
+        FileChange.objects.create(file_id=n, new="limited", why=why, **note)
+    assert [step.why for step in steps_of(task.id)] == ["2 files: last"]
 
 
 def test_every_key_that_a_rule_names_is_declared() -> None:

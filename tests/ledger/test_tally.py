@@ -233,6 +233,8 @@ def test_errors_are_counted_by_fingerprint_with_a_sample(queue: ComputingQueue) 
         (kinds["STAGEIN"].id, "ALPHA", "failed", 3),
         (kinds["PAYLOAD_EXIT"].id, "ALPHA", "failed", 1),
     }
+    of_owners = TallyBucket.objects.filter(group__family="error_of", step_s=HOUR_S)
+    assert sorted(of_owners.values_list("group__user_name", "n")) == [("ada", 1), ("ada", 3)]
     anywhere = TallyBucket.objects.filter(group__family="error", step_s=HOUR_S).values_list("group__fingerprint", "what", "n")
     assert set(anywhere) == {(kinds["STAGEIN"].id, "failed", 3), (kinds["PAYLOAD_EXIT"].id, "failed", 1)}
     assert set(JobResult.objects.filter(error_code="STAGEIN").values_list("fingerprint", flat=True)) == {kinds["STAGEIN"].id}

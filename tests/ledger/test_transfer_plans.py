@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 
+from broker_site.foundation.access.permissions import VoScope
 from brokerage.queries.transfer_room import _HEADS, _LINKS, due_links, heads
 from brokerage.rules.transfers.room import Way
+from monitoring.queries.data_facets import transfer_facets
+from monitoring.tables.selection import read as selected
 from tests.builders import catalogue_dataset, grid
+from tests.ledger.plans import plans
 
 pytestmark = pytest.mark.django_db
 
@@ -53,3 +58,22 @@ def test_only_the_heads_of_links_are_read() -> None:
     per_share = Counter((one.way, one.share) for one in found if not one.express)
     assert set(per_share.values()) == {5}
     assert {one.way for one in found if one.express} == {Way("SITE", "SITE0")}
+
+
+def test_facets_look_at_the_newest_by_an_index_and_say_that_there_are_more() -> None:
+    grid("ALPHA")
+    with connection.cursor() as cursor:
+        cursor.execute(FILL, [catalogue_dataset("d", 1).files.get().id, LINKS, SHARES, QUEUED])
+        cursor.execute("ANALYZE brokerage_transfer")
+        cursor.execute("UPDATE brokerage_transfer SET vo = 'small' WHERE id < (SELECT min(id) + 10 FROM brokerage_transfer)")
+        cursor.execute("ANALYZE brokerage_transfer")
+    for names, wanted, queued in (
+        ((), "brokerage_transfer_pkey", (5_001, True)),
+        (("small",), "transfer_list_by_vo", (10, False)),
+    ):
+        with plans() as found:
+            told = transfer_facets(VoScope(not names, frozenset(names)), selected(QueryDict("")))
+        facets = {facet.name: [(value.name, value.n, value.more) for value in facet.values] for facet in told}
+        assert {index for plan in found for index in plan.indexes()} == {wanted}
+        assert facets["status"][0] == ("queued", *queued)
+        assert facets["status"][1:2] == ([] if names else [("submitting", None, False)])

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.db.models import F
+from django.http import QueryDict
 from django.test import TestCase, override_settings
 from django.utils import timezone
 
@@ -43,6 +44,7 @@ from brokerage.ledger.urgency import Urgency, raise_tasks
 from brokerage.models import ComputingQueue, Job, JobRetryHistory
 from brokerage.queries import job_document as offer
 from brokerage.queries import movable_jobs
+from brokerage.queries.automatic_steps import steps_of
 from brokerage.queries.dataset_places import dataset_places
 from brokerage.queries.decisions import latest
 from brokerage.queries.failing_tasks import ended_jobs
@@ -68,6 +70,7 @@ from brokerage.queries.withholdable_tasks import queues_at_data, withheld_tasks,
 from brokerage.rules.dispatch.fast_rebrokerage import Move
 from brokerage.rules.dispatch.match_limits import Limited
 from monitoring.queries.counts import longest_waiting
+from monitoring.queries.data_facets import dataset_facets, file_facets
 from monitoring.queries.files import file_details
 from monitoring.queries.job import find_job, job_outputs, links_of, tries_of
 from monitoring.queries.jobs import job_rows, visible_jobs
@@ -76,6 +79,7 @@ from monitoring.queries.task import count_jobs, find_task
 from monitoring.queries.task_history import task_history
 from monitoring.queries.tasks import live_jobs_of, task_rows, visible_tasks
 from monitoring.queries.users import user_errors
+from monitoring.tables.selection import read
 from tests.api.people import person
 from tests.ledger.full_tables import JOBS, LARGE_TASK, TASKS, fill
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
@@ -104,6 +108,7 @@ from workqueues.rules.refine import OutputName, Reader, Writer
 from workqueues.states import TASK
 
 MINUTE_AGO = timezone.now() - timedelta(minutes=1)
+NO_FILTER = read(QueryDict())
 SMALL, LARGE, ALL = VoScope(False, frozenset({"small"})), VoScope(False, frozenset({"demo"})), VoScope(True)
 
 
@@ -363,10 +368,20 @@ PAGES: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     (
         "a task over time",
         lambda: task_history(Task(id=7, creation_date=MINUTE_AGO)),
-        ("job_of_task", "job_ended_lately", "workqueues_filechange_task_id", "decision_of_task"),
+        ("job_of_task", "job_ended_lately", "file_change_of_task", "decision_of_task"),
     ),
+    ("what the system did with a task", lambda: steps_of(7), ("file_change_of_task", "task_change_once")),
     ("the errors of a user", lambda: user_errors("user7", ALL), ("job_ended_lately",)),
     ("what waits longest", lambda: longest_waiting(ALL), ("task_list_by_state",)),
+    ("facets of datasets", lambda: dataset_facets(ALL, NO_FILTER), ("workqueues_dataset_pkey",)),
+    ("facets of datasets of a small VO", lambda: dataset_facets(SMALL, NO_FILTER), ("dataset_list_by_vo",)),
+    ("facets of files", lambda: file_facets(LARGE, NO_FILTER), ("workqueues_file_pkey", "workqueues_task_pkey")),
+    ("facets of the files of a task", lambda: file_facets(LARGE, read(QueryDict("task=7"))), ("file_of_task",)),
+    (
+        "facets of the files of a dataset",
+        lambda: file_facets(LARGE, read(QueryDict("dataset=7"))),
+        ("file_by_state",),
+    ),
 )
 PREPARING = (
     heartbeats,

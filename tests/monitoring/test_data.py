@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 from django.test import TestCase
 
@@ -60,6 +62,38 @@ class Data(TestCase):
                 self.assertEqual(page, [row["id"] for row in self.rows(f"/{name}.json{query}")])
                 lines = list(csv.DictReader(io.StringIO(text(self.client.get(f"/{name}.csv{query}")))))
                 self.assertEqual(page, [int(line["id"]) for line in lines])
+
+    def facets(self, address: str) -> dict[str, dict[str, str]]:
+        """Facet -> value -> the number beside it, as the page has them."""
+        answer = self.client.get(address, follow=True)
+        return {
+            name: dict(re.findall(r">([^<>]+?)(?: <span[^>]*>[^<]*</span>)?</a><span class=\"num\"[^>]*>([^<]*)</span>", part))
+            for name, part in re.findall(r'<section aria-labelledby="facet-(\w+)">(.*?)</section>', text(answer), re.DOTALL)
+        }
+
+    def test_facets_count_what_the_filter_that_they_add_finds(self) -> None:
+        task, dataset = self.scene.retrying.id, self.dataset(type="input").id
+        for name, query in (("datasets", ""), ("files", ""), ("files", f"task={task}"), ("files", f"dataset={dataset}")):
+            facets = self.facets(f"/{name}/?{query}")
+            self.assertIn("status", facets)
+            for by, numbers in facets.items():
+                self.assertTrue(numbers, by)
+                for value, n in numbers.items():
+                    found = self.rows(f"/{name}.json?limit=1000&{by}={value}&{query}")
+                    self.assertEqual(n, f"{len(found):,}", (name, query, by, value))
+        self.client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+        for address in ("/datasets/", "/files/", f"/files/?task={task}", f"/files/?dataset={dataset}"):
+            self.assertEqual(self.facets(address), {}, f"{address} counts what others may not see")
+
+    def test_facets_of_more_rows_than_are_looked_at_say_at_least(self) -> None:
+        with patch("monitoring.queries.data_facets.MOST_LOOKED", 3), patch("monitoring.queries.data_facets.MOST_FILES", 2):
+            for address in ("/datasets/", "/files/", f"/files/?task={self.scene.retrying.id}"):
+                numbers = self.facets(address)["status"].values()
+                self.assertTrue(numbers and all(n.endswith("+") for n in numbers), address)
+            states = self.facets(f"/files/?dataset={self.dataset(type='input').id}")["status"]
+            self.assertIn("2+", states.values())
+            page = text(self.client.get("/files/", follow=True))
+            self.assertIn('href="/files/?status=failed">failed</a></li>', page, "a state that was not met can be asked for")
 
     def test_the_way_leads_from_a_task_to_its_files_and_where_they_are(self) -> None:
         dataset = self.dataset(type="input")

@@ -32,11 +32,11 @@ def client() -> Client:
     return made
 
 
-def fail(queue: ComputingQueue, reports: list[Report]) -> None:
-    """One job for each of these ends, counted."""
+def fail(queue: ComputingQueue, reports: list[Report], owner: str = "ada") -> None:
+    """One job of an owner for each of these ends, counted."""
     count_changes(1)  # the first call only begins
-    submitted(parameters("t", nEvents=10 * len(reports), nEventsPerJob=10, maxAttempt=1))
-    run_agents(2)
+    submitted(parameters(f"t.{owner}", userName=owner, nEvents=10 * len(reports), nEventsPerJob=10, maxAttempt=1))
+    run_agents(3)
     for report in reports:
         end(take(queue), report)
     count_changes(10_000)
@@ -69,6 +69,36 @@ def test_errors_that_differ_in_numbers_and_paths_are_one_and_the_most_frequent_c
         assert client.get(address).status_code == 400
     lines = list(csv.DictReader(io.StringIO(text(client.get("/errors.csv?window=7d")))))
     assert [(line["id"], line["jobs"]) for line in lines] == [(row["id"], str(row["jobs"])) for row in rows(client)]
+
+
+def test_errors_are_told_and_asked_by_owner(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, LOST[:1])
+    fail(queue, [*LOST[1:], OTHER], "grace")
+    first, second = rows(client)
+    assert (first["users"], first["n_users"]) == ([["grace", 3], ["ada", 1]], 2)
+    assert second["users"] == [["grace", 1]]
+    page = text(client.get("/errors/"))
+    assert 'href="/users/grace/"' in page
+    assert 'href="/errors/?user_name=grace">grace</a><span class="num">4</span>' in page
+    (of_ada,) = rows(client, "/errors.json?user=ada")
+    assert (of_ada["code"], of_ada["jobs"], of_ada["users"], of_ada["queues"]) == ("STAGEIN", 1, [["ada", 1]], [])
+    (at_alpha, _) = rows(client, "/errors.json?queue=ALPHA")
+    assert (at_alpha["jobs"], at_alpha["queues"], at_alpha["users"]) == (4, [["ALPHA", 4]], [])
+    (coded,) = rows(client, "/errors.json?code=STAGEIN&vo=demo")
+    assert (coded["jobs"], coded["queues"], coded["n_users"]) == (4, [["ALPHA", 4]], 2)
+    found = client.get("/api/v1/errors/?user_name=!ada").json()["results"]
+    assert [(row["code"], row["jobs"], row["users"]) for row in found] == [
+        ("STAGEIN", 3, [{"user_name": "grace", "jobs": 3}]), ("PAYLOAD", 1, [{"user_name": "grace", "jobs": 1}]),
+    ]  # fmt: skip
+    for address in ("/errors.json", "/errors.csv", "/api/v1/errors/"):
+        told = client.get(f"{address}?user_name=ada&queue=ALPHA")
+        assert (told.status_code, [(e["field"], e["rule"]) for e in told.json()["errors"]]) == (400, [("user_name", "together")])
+    page = text(client.get("/errors/?user_name=ada&queue=ALPHA"))
+    assert "not by both" in page
+    assert 'href="/errors/?user_name=grace"' in page  # which leaves the queue out
+    (series,) = client.get("/api/v1/series/?what=failed&by=error&user=ada").json()["lines"]
+    assert sum(series["points"]) == 1
 
 
 def test_nobody_sees_errors_of_vos_that_they_may_not_look_into(client: Client) -> None:

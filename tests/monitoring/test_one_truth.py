@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from datetime import timedelta
 from functools import cache
 from typing import Any
 from urllib.parse import urlencode
@@ -15,18 +17,19 @@ from django.test import Client
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.rest.filtering import AgeFilter, AnyOf, NameFilter, TimeFilter
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, Job, Pilot
 from monitoring.views.lists import LISTS
 from tests.arch.source import ROOT
-from tests.builders import grid, parameters, submitted
+from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents
 from tests.monitoring.answers import shown, text
 from tests.pages.scene import visitor
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db
-TOLD = {listing.name: listing for listing in LISTS if listing.name in ("tasks", "jobs", "datasets", "files", "queues")}
+TOLD = {listing.name: listing for listing in LISTS if listing.name in ("tasks", "jobs", "datasets", "files", "queues", "pilots")}
 NAMES = ("mc23.a", "mc23.b,c", "!not", "-x", '"', "50%_\\", "=1+1", "*", "ünïcode<b>", "none")
 TEXTS = st.sampled_from(NAMES) | st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=6)
 NUMBERS = st.sampled_from(["0", "1", "5", ">1", "<=3", "1..9", "9..1", "..", "x", "-1", str(1 << 63)])
@@ -42,6 +45,12 @@ def scene() -> None:
     run_agents(1, ["refine", "assign", "generate"])
     for task, name in zip(tasks, NAMES, strict=True):
         Task.objects.filter(id=task.id).update(task_name=name, gshare=name, error_dialog=f"waits for {name}")
+    now = clock.now()
+    for n, queue in enumerate([*ComputingQueue.objects.order_by("name")] * 3):
+        number = pilot(queue, f"wn{n}")
+        Pilot.objects.filter(id=number).update(
+            last_seen=now - timedelta(minutes=4 * n), registered_at=now - timedelta(hours=n // 2)
+        )
     ids = Job.objects.values_list("id", flat=True).order_by("id")
     Job.objects.filter(id__in=list(ids)[::3]).update(sub_status="user_cap")
 
@@ -94,8 +103,9 @@ def answers_agree(client: Client, name: str, words: dict[str, str]) -> None:
     assert rest.status_code == 200, (query, rest.content)
     assert found == [row[key] for row in rest.json()["results"]], query
     if name != "queues":
-        assert found == [int(line["id"]) for line in csv.DictReader(io.StringIO(text(sheet)))], query
-        assert found == shown(page, name), query
+        assert list(map(str, found)) == [line["id"] for line in csv.DictReader(io.StringIO(text(sheet)))], query
+        numbers = re.findall(r'<a href="/pilots/([0-9a-f-]{36})/"', text(page)) if name == "pilots" else shown(page, name)
+        assert found == numbers, query
 
 
 def refused_alike(data: Any, sheet: Any, rest: Any, page: Any, query: str) -> None:
@@ -125,6 +135,8 @@ def words_find_what_they_say(client: Client) -> None:
         ("jobs", {"why": "user_cap"}, Job.objects.filter(sub_status="user_cap").count()),
         ("jobs", {"queue": "!ALPHA"}, Job.objects.exclude(computing_queue__name="ALPHA").count()),
         ("jobs", {"ended": "true"}, 0),
+        ("pilots", {"slot": "wn1,wn2"}, 2),
+        ("pilots", {"state": "gone", "queue": "ALPHA,BETA"}, 3),
         ("queues", {"name": "-ALPHA"}, ComputingQueue.objects.count() - 1),
     ):
         rows = client.get(f"/api/v1/{name}/", query).json()["results"]

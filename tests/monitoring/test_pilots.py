@@ -56,6 +56,13 @@ def test_pages_follow_one_another_and_back_and_csv_has_all(asking: Client, monke
         before, address = page["previous"], page["next"]
     assert seen == wanted
     assert [row["id"] for row in asking.get(before).json()["rows"]] == wanted[3:6]
+    seen, address = [], "/api/v1/pilots/?page_size=3"
+    while address:
+        page = asking.get(address).json()
+        seen += [row["id"] for row in page["results"]]
+        before, address = page["previous"], page["next"]
+    assert seen == wanted
+    assert [row["id"] for row in asking.get(before).json()["results"]] == wanted[3:6]
     assert [line.split(",")[0] for line in text(asking.get("/pilots.csv")).splitlines()[1:]] == wanted
     monkeypatch.setattr(queries, "LOOKED_AT", 3)  # what is looked for among few at a time is found all the same
     assert ids(asking.get("/pilots/?host=wn6")) == []
@@ -89,6 +96,11 @@ def test_a_list_tells_what_each_does_and_a_page_its_jobs(asking: Client) -> None
     assert counted(statements) <= MOST_STATEMENTS
     assert f'<a href="/jobs/{leased.job_id}/">job {leased.job_id}</a>' in page
     assert asking.get(f"/pilots/{busy.id}.json").json()["jobs"] == [leased.job_id]
+    rest = asking.get(f"/api/v1/pilots/{busy.id}/").json()
+    assert (rest["state"], rest["jobs"], [job["id"] for job in rest["holds"]]) == ("busy", [leased.job_id], [leased.job_id])
+    assert rest["last_seen"] and rest["ended"] == []
+    assert asking.get(f"/api/v1/pilots/{uuid4()}/").status_code == 404
+    assert asking.delete("/api/v1/pilots/")["Allow"] == "GET, HEAD, OPTIONS, POST"
     with CaptureQueriesContext(connection) as statements:
         workers = asking.get("/workers.json").json()["rows"]
     assert counted(statements) <= MOST_STATEMENTS
@@ -106,6 +118,8 @@ def test_jobs_of_other_vos_are_counted_but_not_named(asking: Client) -> None:
     stranger = Client()
     stranger.force_login(ensure_user("eve", roles=[("other", "operator")]))
     (row,) = stranger.get("/pilots.json?state=busy").json()["rows"]
+    (same,) = stranger.get("/api/v1/pilots/?state=busy").json()["results"]
+    assert (same["jobs"], same["others"]) == ([], 1)
     assert (row["jobs"], row["others"]) == ([], 1)
     assert f"/jobs/{leased.job_id}/" not in text(stranger.get(f"/pilots/{row['id']}/"))
 

@@ -10,8 +10,9 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -128,8 +129,11 @@ def test_under_attack_heartbeats_pages_and_health_answer(server: Server, record_
 def impatient(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    """A server that waits a second for a body and 2.1 s for the database of a heartbeat, with one thread for them."""
-    limits = {"GRIDBROKER_BODY_TIMEOUT_MS": "1000", "GRIDBROKER_STATEMENT_TIMEOUT_MS": "700", "GRIDBROKER_PILOT_THREADS": "1"}
+    """A server that waits a second for a body, and for a reader, and 2.1 s for the database of a heartbeat, with one thread."""
+    limits = {
+        "GRIDBROKER_BODY_TIMEOUT_MS": "1000", "GRIDBROKER_STATEMENT_TIMEOUT_MS": "700", "GRIDBROKER_PILOT_THREADS": "1",
+        "GRIDBROKER_UNREAD_TIMEOUT_MS": "1000",
+    }  # fmt: skip
     with serving(tmp_path_factory.mktemp("impatient") / "rsgi.log", **limits) as it:
         yield it
 
@@ -177,19 +181,24 @@ def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
         assert line.recv(65536).startswith(b"HTTP/1.1 409 ")  # read and understood: there is no such lease
 
 
-def test_large_exports_to_slow_readers_hold_no_thread_and_little_memory(server: Server) -> None:
+def many_tasks(n: int) -> str:
+    """So many tasks with long names, and the token of somebody who may read them."""
     grid("ALPHA")
     task = submitted(parameters())
-    boss = issue_user_token(ensure_user("boss", superuser=True)).text
     names = [f.column for f in Task._meta.concrete_fields if f.column not in ("id", "task_name")]
     kept = ", ".join(f'"{name}"' for name in names)
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE workqueues_task DISABLE TRIGGER USER")
         cursor.execute(
             f"INSERT INTO workqueues_task (task_name, {kept}) SELECT repeat('x', 200) || g, {kept}"
-            f" FROM workqueues_task, generate_series(1, 12000) AS g WHERE id = {task.id}"
+            f" FROM workqueues_task, generate_series(1, {n}) AS g WHERE id = {task.id}"
         )
         cursor.execute("ALTER TABLE workqueues_task ENABLE TRIGGER USER")
+    return issue_user_token(ensure_user("boss", superuser=True)).text
+
+
+def test_large_exports_to_slow_readers_hold_no_thread_and_little_memory(server: Server) -> None:
+    boss = many_tasks(12_000)
     worker = psutil.Process(server.workers()[0])
     before = worker.memory_info().rss
     head = f"GET /tasks.csv HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {boss}\r\n\r\n".encode()
@@ -206,6 +215,38 @@ def test_large_exports_to_slow_readers_hold_no_thread_and_little_memory(server: 
     finally:
         for line in slow:
             line.close()
+
+
+def test_who_neither_reads_an_export_nor_leaves_is_cut_off(impatient: Server) -> None:
+    boss = many_tasks(40_000)  # more than the kernel keeps for both ends of a connection
+    assert impatient.ask("GET", "/tasks.json?limit=1", headers={"Authorization": f"Bearer {boss}"})[0] == 200
+    worker = impatient.workers()[0]
+    head = f"GET /tasks.csv HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {boss}\r\n\r\n".encode()
+    line = impatient.connect(head)
+    try:
+        wait_until(lambda: pipes_of(worker) > 0)
+        wait_until(lambda: pipes_of(worker) == 0)
+        line.settimeout(5)
+        told = b""
+        with suppress(ConnectionError):
+            while part := line.recv(1 << 16):
+                told += part
+        assert told.startswith(b"HTTP/1.1 200") and not told.endswith(b"0\r\n\r\n")  # what came is not taken for all
+    finally:
+        line.close()
+
+
+def pipes_of(worker: int) -> int:
+    """Descriptors of answers that a process has open."""
+    entries = Path(f"/proc/{worker}/fd").iterdir()
+    return sum("gridbroker-answer-" in str(entry.readlink()) for entry in entries if entry.is_symlink())
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_frozen_database_gives_threads_back_and_health_answers(impatient: Server) -> None:

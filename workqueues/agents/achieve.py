@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.gdpconfig.texts import duration_text
 from broker_site.foundation.kernel.machine import NotAllowed
 from workqueues.ledger.commands import command
 from workqueues.models import Task
@@ -22,8 +23,9 @@ def achieve(run: Run) -> int:
     for task in achievements():
         if goal_reached(task.goal, task.datasets, untried_files=0, output_events=task.output_events):
             _finish(task.task_id, f"its goal of {task.goal / 10:g} % is reached", run.who)
-    for task_id, reason in exhausted_for_long(exhausted_wait_s()):
-        _finish(task_id, f"nobody retried it: {reason}", run.who)
+    waits_s = exhausted_wait_s()
+    for task_id, vo, reason in exhausted_for_long(waits_s):
+        _finish(task_id, f"nobody retried it for {duration_text(waits_s[vo])}: {reason}", run.who)
     return 0
 
 

@@ -35,7 +35,8 @@ def wake_one(run: Run, task: Task) -> bool:
     spell = (run.now - task.frozen_time).total_seconds() if task.frozen_time else None
     parent = parent_facts(task)
     parent_runs = parent is not None and parent.status not in TASK.final
-    wake_task(run.id, task.id, run.who, exhausted=task.status == "pending" and times_out(spell, limit, parent_runs))
+    over = task.status == "pending" and times_out(spell, limit, parent_runs)
+    wake_task(run.id, task.id, run.who, over_s=limit if over else None)
     return True
 
 

@@ -12,7 +12,10 @@ from workqueues.rules.task_parameters import TASK_PARAMETERS, TaskParameters, no
 from workqueues.rules.task_parameters.declaration import parameters
 from workqueues.rules.task_parameters.items import AnyItem
 
-_TAKEN_OVER = ("type", "description", "enum", "minimum", "maximum", "maxLength", "maxItems", "pattern", "additionalProperties")
+_TAKEN_OVER = (
+    "type", "description", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern",
+    "additionalProperties",
+)  # fmt: skip
 _NAMED_OTHERWISE = {"ge": "minimum", "le": "maximum"}
 """Words that pydantic leaves as they are where a function comes before the limit."""
 
@@ -33,7 +36,8 @@ def model_schema(model: type[BaseModel]) -> dict[str, Any]:
 def _openapi(schema: Mapping[str, Any], models: Mapping[str, Any]) -> dict[str, Any]:
     """A schema of pydantic's in the words of OpenAPI 3.0, without null (it is as not given) and what does not work yet."""
     if "$ref" in schema:
-        return _openapi(models[schema["$ref"].rpartition("/")[2]], models)
+        told = {"description": schema["description"]} if "description" in schema else {}
+        return _openapi({**models[schema["$ref"].rpartition("/")[2]], **told}, models)
     options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) == 1:
         return _openapi({**options[0], **schema, "anyOf": ()}, models)
@@ -94,6 +98,9 @@ repetition is answered with the first task and 200. The same key with another bo
 ### Parameters
 
 {_table()}
+
+Some are needed with others: an input dataset in `jobParameters` unless `noInput` is set; `lostFiles` and `oldDatasetName` with
+each other; `period` with `periodJobs` or `periodUntil`.
 
 An item of `jobParameters` or `log` has the `type` `constant`, or the `type` `template` and the rest of these as its `param_type`:
 

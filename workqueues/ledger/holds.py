@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Coalesce, Now
 
+from broker_site.foundation.gdpconfig.texts import duration_text
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.lost_claims import give_back
 from workqueues.ledger.moves import Stale, move_task
@@ -99,8 +100,9 @@ def note_reason(task_id: int, reason: str) -> None:
             tasks.update(error_dialog=reason[:510])
 
 
-def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
-    """Bring a claimed task that rests back to the state before, or to exhausted when it was pending for too long; release it.
+def wake(run_id: str, task_id: int, who: str, *, over_s: float | None) -> None:
+    """Bring a claimed task that rests back to the state before; or to exhausted when it was pending for longer than `over_s`
+    seconds, None: it was not; release it.
 
     One that is throttled for a further cause stays so, and one that is sent elsewhere until the jobs that are to go have ended,
     whoever wanted it to be looked at.
@@ -113,8 +115,8 @@ def wake(run_id: str, task_id: int, who: str, *, exhausted: bool) -> None:
             Task.objects.filter(id=task.id).update(next_look_at=until, locked_by="", locked_time=None)
         elif task.command == "reassign":
             Task.objects.filter(id=task.id).update(next_look_at=Now() + Value(REST), locked_by="", locked_time=None)
-        elif exhausted:
-            move_task(task, "exhausted", who, f"pending for too long: {task.error_dialog}")
+        elif over_s is not None:
+            move_task(task, "exhausted", who, f"pending for over {duration_text(over_s)}: {task.error_dialog}")
         else:
             move_task(task, task.old_status, who, "looked at again", old_status="")
 

@@ -44,7 +44,10 @@ class FileChange(Change):
     """One move of a file that no job caused (lost, missing, reopened, broken), or a note: held, limited, more memory."""
 
     file_id = models.BigIntegerField(db_index=True)
-    task_id = models.BigIntegerField(db_index=True)
+    task_id = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["task_id", "-id"], name="file_change_of_task")]
 
 
 class TaskNote(models.Model):

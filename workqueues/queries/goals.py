@@ -56,10 +56,12 @@ def achievements() -> list[Achievement]:
     return [Achievement(id_, goal, events, counts.get(id_, ())) for id_, goal, events in rows]
 
 
-def exhausted_for_long(wait_s: Mapping[str, float]) -> list[tuple[int, str]]:
-    """Tasks that are exhausted for so long, by VO, s, and why they are; not those with disableAutoFinish. Longest first."""
+def exhausted_for_long(wait_s: Mapping[str, float]) -> list[tuple[int, str, str]]:
+    """Tasks that are exhausted for so long, by VO, s, with that VO, and why they are; not those with disableAutoFinish. The
+    longest first.
+    """
     late = Q(pk__in=[])
     for vo, seconds in wait_s.items():
         late |= Q(vo=vo, status_since__lte=Now() - Value(timedelta(seconds=seconds)))
     due = Task.objects.filter(late, status="exhausted", quarantined_at=None).exclude(split_rule__regex=NO_AUTO_FINISH)
-    return list(due.order_by("status_since", "id").values_list("id", "error_dialog")[:MOST])
+    return list(due.order_by("status_since", "id").values_list("id", "vo", "error_dialog")[:MOST])

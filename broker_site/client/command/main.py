@@ -14,6 +14,7 @@ from broker_site.client.command import (
     login,
     outputs,
     plain_api,
+    proposals,
     shares,
     steering,
     submission,
@@ -27,7 +28,7 @@ from broker_site.client.errors import INTERRUPTED, OK, BrokerError
 
 VERBS: Sequence[Verb] = (
     *submission.VERBS, *watching.VERBS, *lists.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS, *shares.VERBS,
-    *configuration.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS, *plain_api.VERBS, *completion.VERBS,
+    *configuration.VERBS, *proposals.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS, *plain_api.VERBS, *completion.VERBS,
 )  # fmt: skip
 
 

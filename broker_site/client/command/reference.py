@@ -57,7 +57,7 @@ def page() -> Iterator[str]:
     yield from (f"| `{_names(action)}` | {_about(action)} |" for action in _actions(list(common.values())))
     yield from ("", "## Commands", "", "Options of several commands stand in brackets.")
     for verb in VERBS:
-        yield from ("", f"### broker {' '.join(verb.words)}", "")
+        yield from ("", f"### broker {' '.join(verb.words)}")
         short = f" Short: `broker {verb.words[-1]}`." if verb.short else ""
         shared = ", ".join(f"`{each.names[-1]}`" for each in verb.options if _key(each) in common)
         yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}{f' ({shared})' if shared else ''}"

@@ -81,7 +81,7 @@ def authenticate(request: HttpRequest) -> Principal:
         raise refused
     try:
         principal = _by_bearer(request) if shows_bearer(request) else _by_session(request)
-        refuse_too_many(principal)
+        refuse_too_many(principal, request.method or "", request.path_info)
     except Refused as refusal:
         request.refused_credential = refusal  # type: ignore[attr-defined]
         raise

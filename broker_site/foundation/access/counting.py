@@ -31,8 +31,11 @@ def count(key: str, seconds: int) -> int:
     if not cache_answers():
         return 0
     try:
-        cache.add(key, 0, timeout=seconds + 1)
-        return int(cache.incr(key))
+        try:
+            return int(cache.incr(key))
+        except ValueError:  # nobody has counted it yet
+            cache.add(key, 0, timeout=seconds + 1)
+            return int(cache.incr(key))
     except ValueError:  # the key ran out between the two calls
         return 0
     except (RedisError, OSError) as exc:

@@ -18,6 +18,8 @@ from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
 
 MARK = "access_permission"
 """Attribute of a guarded view or REST permission class: the name of its permission, or OPEN."""
+MARKS = "access_permissions"
+"""Attribute of a view that several answer: method -> permission."""
 JOB_ARGUMENT = "job_id"
 """The name that a route guarded by a permission noted `own` gives to the job in its address."""
 ANY = "*"
@@ -55,6 +57,9 @@ def permission_of(callback: Callable[..., Any], method: str) -> str:
 
 def permissions_of(callback: Callable[..., Any]) -> Mapping[str, str]:
     """Method (or ANY) -> permission of a resolved view."""
+    marks: Mapping[str, str] | None = getattr(callback, MARKS, None)
+    if marks is not None:
+        return marks
     mark = getattr(callback, MARK, None)
     if mark is not None:
         return {ANY: mark}

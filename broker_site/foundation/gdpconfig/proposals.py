@@ -19,7 +19,7 @@ from broker_site.foundation.gdpconfig.store import apply, preview
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
-APPROVED, REFUSED, WITHDRAWN, EXPIRED = "approved", "refused", "withdrawn", "expired"
+OUTCOMES = APPROVED, REFUSED, WITHDRAWN, EXPIRED = "approved", "refused", "withdrawn", "expired"
 
 
 def propose(draft: Draft) -> Proposal | None:

@@ -162,7 +162,8 @@ def _read_duration(text: str) -> float:
     return float(_measured(text, SECONDS, "90s, 0.5s, 20min, 1h 30min or 7d"))
 
 
-def _write_duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """Seconds as the configuration writes them: 90s, 20min, 7d."""
     if seconds.is_integer() and seconds < 1e15:
         whole = int(seconds)
         unit = next((u for u in ("d", "h", "min") if whole and whole % int(SECONDS[u]) == 0), "s")
@@ -263,7 +264,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "str": Kind(Text, str, str, "a text"),
     "enum": Kind(Text, str, str, "one of a few words"),
     "duration": Kind(
-        Annotated[Float, NONE_BELOW], _read_duration, _write_duration, "a time with unit, such as 90s, 0.5s, 20min, 12h or 7d"
+        Annotated[Float, NONE_BELOW], _read_duration, duration_text, "a time with unit, such as 90s, 0.5s, 20min, 12h or 7d"
     ),
     "size": Kind(Annotated[Int, NONE_BELOW], _read_size, _write_size, "a size with unit, such as 500MB or 1.5GB"),
     "json": Kind(Annotated[Any, PlainValidator(frozen)], _read_json, _write_json, "JSON"),

@@ -87,10 +87,14 @@ class NewestFirst(_Pages):
                 cursor = keyset.Cursor.read(text, keyset.name_of(queryset.model))
             except keyset.BadCursor as bad:
                 raise _refused(self.cursor_query_param, bad.rule, str(bad)) from None
-        narrow = bool(getattr(view, "narrow", False))
-        self.shown: keyset.Page[Any] = keyset.page(queryset, self.read, size, cursor, narrow=narrow, counted=False)
+        self.shown = self.page_of(queryset, size, cursor, view)
         self.address = request.build_absolute_uri()
         return list(self.shown.rows)
+
+    def page_of(self, queryset: Any, size: int, cursor: keyset.Cursor | None, view: Any) -> keyset.Page[Any]:
+        """The rows, and where the pages beside them begin."""
+        narrow = bool(getattr(view, "narrow", False))
+        return keyset.page(queryset, self.read, size, cursor, narrow=narrow, counted=False)
 
     def read(self, rows: QuerySet[Any]) -> list[Any]:
         """The rows of a bounded query."""

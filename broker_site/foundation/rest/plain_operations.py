@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 
 from broker_site.foundation.access.permissions import PERMISSIONS
-from broker_site.foundation.access.routes import MARK, routes
+from broker_site.foundation.access.routes import permission_of, routes
 from broker_site.foundation.access.tokens import JOB_PREFIX, PREFIXES
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -63,7 +63,7 @@ def add_plain_operations(document: Schema, reasons: Mapping[int, str], urlconf: 
         if (operation := getattr(route.callback, OPERATION, None)) is None:
             continue
         item = document["paths"].setdefault(_ARGUMENT.sub(r"{\2}", route.address), {})
-        item["post"] = _told(operation, route.address, getattr(route.callback, MARK), document["components"], reasons)
+        item["post"] = _told(operation, route.address, permission_of(route.callback, "POST"), document["components"], reasons)
         item["post"]["operationId"] = route.callback.__name__
         item["post"]["description"] = " ".join((route.callback.__doc__ or "").split())
 

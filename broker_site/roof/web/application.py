@@ -173,7 +173,7 @@ class Application:
             _send(answer, TOO_MANY.response)
         else:
             if unsent is not None and unsent.long is not None:
-                await self._send_long(answer, lane, unsent)
+                await self._send_long(scope.client, answer, lane, unsent)
             elif unsent is not None:
                 answer.response_bytes(unsent.status, unsent.headers, unsent.body)
 
@@ -243,12 +243,12 @@ class Application:
             response.close()
         return made
 
-    async def _send_long(self, answer: Answer, lane: Lane, made: DjangoAnswer) -> None:
+    async def _send_long(self, client: str, answer: Answer, lane: Lane, made: DjangoAnswer) -> None:
         """Make a long answer step by step, so that others get the thread in between.
 
         One of at most IN_MEMORY bytes is sent when it is whole, and told as the fault it is where it cannot be finished. Of a
         longer one each step is sent as it is made; where it breaks off, its last line says so: half a list would look like a
-        whole one.
+        whole one. Django lets go of what it holds for it when the client has all of it, or is gone.
         """
         headers = [h for h in made.headers if h[0].lower() != "content-length"]
         made_so_far, sent, more, whole = io.BytesIO(), None, True, False
@@ -256,15 +256,13 @@ class Application:
             while more:
                 more = await self._next_step(lane, partial(made.step, made_so_far), patient=sent is not None)
                 if sent is None and more and made_so_far.tell() > IN_MEMORY:
-                    sent = await LongAnswer.begin(answer, made.status, headers)
+                    sent = await LongAnswer.begin(answer, made.status, headers, client, settings.UNREAD_SECONDS)
                 if sent is not None:
                     await sent.send(made_so_far.getvalue())
                     made_so_far = io.BytesIO()
             whole = True
-        except (ProtocolClosed, Left):
+        except (ProtocolClosed, Left, Stalled):
             whole = True  # as far as anybody is there who wants it
-        except Stalled:
-            made_so_far.close()
         except Exception as error:  # noqa: BLE001 - whatever a generator of rows throws, in place of Django's handler
             fault = TOO_MANY if isinstance(error, Overloaded) else error
             if sent is not None:
@@ -276,9 +274,12 @@ class Application:
                 body = made_so_far.getvalue()
                 answer.response_bytes(made.status, [*headers, ("Content-Length", str(len(body)))], body)
         finally:
-            made.close()
-        if sent is not None:
-            await sent.end(b"" if whole else BROKEN_OFF)
+            made_so_far.close()
+            try:
+                if sent is not None:
+                    await sent.end(b"" if whole else BROKEN_OFF)
+            finally:
+                made.close()
 
     async def _next_step(self, lane: Lane, step: Callable[[], bool], *, patient: bool) -> bool:
         """Whether there is more to come; `patient`: waits while the lane is full, since the answer has begun."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
-from brokerage.rules.facts.rollups import DAY_S, FLOWS, HOUR_S, Family
+from brokerage.rules.facts.rollups import DAY_S, FLOWS, HOUR_S, OF_ERRORS, Family
 from brokerage.states import JOB
 
 _FLOWS = ", ".join(f"'{what}'" for what in FLOWS)
+_OF_ERRORS = ", ".join(f"'{family}'" for family in OF_ERRORS)
 INVARIANTS = (
     Invariant(
         "tally_levels",
@@ -60,8 +61,8 @@ INVARIANTS = (
             SELECT g.family, g.vo, b.what, b.at, sum(b.n) AS n
             FROM brokerage_tallybucket b JOIN brokerage_tallygroup g ON g.id = b.group_id
             WHERE b.step_s = {HOUR_S} AND b.at >= date_trunc('hour', now() - interval '1 hour') AND b.what IN ({_FLOWS})
-                AND g.family NOT IN ('{Family.ERROR}', '{Family.ERROR_AT}') GROUP BY 1, 2, 3, 4
-        ) AS by_family GROUP BY vo, what, at HAVING count(DISTINCT n) > 1 OR count(*) <> {len(Family) - 2}
+                AND g.family NOT IN ({_OF_ERRORS}) GROUP BY 1, 2, 3, 4
+        ) AS by_family GROUP BY vo, what, at HAVING count(DISTINCT n) > 1 OR count(*) <> {len(Family) - len(OF_ERRORS)}
         """,
     ),
 )

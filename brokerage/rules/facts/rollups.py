@@ -38,6 +38,8 @@ class Family(StrEnum):
     """VO and fingerprint of the error: jobs that failed or were closed."""
     ERROR_AT = "error_at"
     """VO, computing queue and fingerprint of the error."""
+    ERROR_OF = "error_of"
+    """VO, owner of the task and fingerprint of the error."""
 
 
 COLUMNS = {
@@ -48,5 +50,9 @@ COLUMNS = {
     Family.USER: ("vo", "share", "user_name"),
     Family.ERROR: ("vo", "fingerprint"),
     Family.ERROR_AT: ("vo", "queue", "fingerprint"),
+    Family.ERROR_OF: ("vo", "user_name", "fingerprint"),
 }
 """Family -> the columns by which it counts, those with the fewest groups first; the others are empty."""
+
+OF_ERRORS = (Family.ERROR, Family.ERROR_AT, Family.ERROR_OF)
+"""Those that count jobs that failed or were closed alone."""

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, STEPS, Family, step_after
+from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, OF_ERRORS, STEPS, Family
 from brokerage.states import JOB
 
 STATES = JOB.live
@@ -126,7 +126,7 @@ def read(sent: Mapping[str, str]) -> tuple[Asked | None, list[Problem]]:
         together = "; ".join(", ".join(columns) for columns in COLUMNS.values()).replace("user_name", "user")
         bad.append(Problem("by", "together", f"jobs are counted by these together: {together.replace('fingerprint', 'error')}"))
     else:
-        if family in (Family.ERROR, Family.ERROR_AT) and not set(what) <= set(JOB.unsuccessful):
+        if family in OF_ERRORS and not set(what) <= set(JOB.unsuccessful):
             bad.append(Problem("what", "one_of", f"by error only {' and '.join(JOB.unsuccessful)} are counted"))
     return (None, bad) if bad else (asked, bad)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from broker_site.foundation.rest import keyset
 from broker_site.foundation.rest.keyset import BadCursor, Count, Cursor
 from brokerage.api.filtering import JobFilter
-from monitoring.tables.exports import cell, csv_answer, json_answer, plain
+from monitoring.tables.exports import cell, csv_lines, json_answer, plain
 from monitoring.tables.selection import read, unknown
 from workqueues.api.filtering import TaskFilter
 
@@ -80,8 +80,8 @@ def test_json_has_the_same_times() -> None:
 
 
 def test_csv_is_sent_while_it_is_read_however_long_it_is() -> None:
-    sent = iter(csv_answer(Line, repeat(Line(1, 'a,"b"')), "lines"))
-    assert list(islice(sent, 200_000, 200_002)) == [b'1,"a,""b""",\r\n'] * 2
+    sent = csv_lines(Line, repeat(Line(1, 'a,"b"')))
+    assert list(islice(sent, 200_000, 200_002)) == ['1,"a,""b""",\r\n'] * 2
 
 
 def test_an_unknown_parameter_is_a_warning_with_the_nearest_name() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.http import StreamingHttpResponse
+from pytest_django import Settings
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.roof.web import body as bodies
@@ -185,11 +186,11 @@ class Sent:
 
 
 class Streamed:
-    """A client of granian that reads so many bytes of the file that it is given to send, when it may, and leaves."""
+    """A client of granian that reads so many bytes of the file that it is given to send, and leaves when it may."""
 
     def __init__(self, most: int = -1) -> None:
-        self.status, self.body, self.most, self.may = 0, b"", most, threading.Event()
-        self.may.set()
+        self.status, self.body, self.most, self.leaves = 0, b"", most, threading.Event()
+        self.leaves.set()
 
     def response_file(self, status: int, headers: list[tuple[str, str]], file: str) -> None:
         assert "content-length" not in {name.lower() for name, _ in headers}
@@ -199,8 +200,8 @@ class Streamed:
 
     def _read(self, file: str) -> None:
         with Path(file).open("rb") as pipe:
-            self.may.wait(10)
             self.body = pipe.read(self.most)
+            self.leaves.wait(10)
 
 
 def export(rows: Iterator[bytes | str], sent: Sent | Streamed) -> None:
@@ -241,35 +242,21 @@ def test_a_large_export_is_sent_as_it_is_read_and_says_where_it_breaks_off(fails
     assert answer.body.endswith(b"broken off: this list is not whole\r\n") == fails
 
 
-def test_an_export_that_nobody_reads_is_let_go_and_says_so_to_who_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    over = threading.Event()
-    sent = Streamed()
-    sent.may.clear()
-
-    class Ended(StreamingHttpResponse):
-        def close(self) -> None:
-            over.set()
-            super().close()
-
-    def django(environ: dict[str, Any], start: Callable[..., Any]) -> StreamingHttpResponse:
-        start("200 OK", [("Content-Type", "text/csv")])
-        return Ended((b"x" * 99_998 + b"\r\n" for _ in range(40)), content_type="text/csv")
-
-    async def asked() -> None:
-        application = Application(django, body_s=1, routes=lanes(1, 1, 5.0, lambda begun: ()))
-        request = Request(Headers([]), method="GET", path="/jobs.csv")
-        answering = asyncio.ensure_future(application.__rsgi__(request, sent))  # type: ignore[arg-type]
-        assert await asyncio.to_thread(over.wait, 10)
-        sent.may.set()
-        await answering
-        for lane in application.lanes.all():
-            lane.close()
-
-    monkeypatch.setattr(long_answer.LongAnswer.send, "__defaults__", (0.05,))
-    asyncio.run(asked())
+@pytest.mark.parametrize(("n", "most"), [(40, 0), (25, 2_480_000)])
+def test_who_neither_reads_an_export_nor_leaves_is_cut_off(
+    n: int, most: int, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """While more is to be made, or when the rest of it lies in the pipe."""
+    cut_off: list[str] = []
+    monkeypatch.setattr(long_answer, "cut", cut_off.append)
+    settings.UNREAD_SECONDS = 0.3
+    sent, descriptors = Streamed(most), set(Path("/proc/self/fd").iterdir())
+    sent.leaves.clear()
+    export((b"x" * 99_998 + b"\r\n" for _ in range(n)), sent)
+    assert cut_off == [Request.client]
+    sent.leaves.set()
     sent.reader.join()
-    assert sent.body.endswith(b"broken off: this list is not whole\r\n")
-    assert len(sent.body) < 1_000_000
+    assert set(Path("/proc/self/fd").iterdir()) == descriptors
 
 
 @pytest.mark.parametrize(("fails", "status"), [(False, 200), (True, 500)])

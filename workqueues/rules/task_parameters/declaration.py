@@ -14,7 +14,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, GetJsonSchemaHandler, PlainValidator
+from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
@@ -118,6 +119,16 @@ def flag(doc: str, **about: object) -> Any:
     return parameter(doc, False, **about)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Said:
+    """What the JSON schema of a type says besides: what a function checks that pydantic cannot read."""
+
+    words: Mapping[str, Any]
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(core), **self.words}
+
+
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise fault("required", "must not be empty")
@@ -196,15 +207,36 @@ Amount = Annotated[float, AS_GIVEN]
 Count = Annotated[int, Field(ge=0, le=LARGEST), WHOLE]
 Percent = Annotated[float, Field(ge=0, le=100), AS_GIVEN]
 """The same where zero is something else than not given: `Count | None`."""
-Given = Annotated[str, AfterValidator(_not_blank)]
+Given = Annotated[str, AfterValidator(_not_blank), _Said({"pattern": r"\S"})]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
 """Each name once; read from a list, or from one text with commas."""
 ShortNames = Annotated[tuple[str, ...], BeforeValidator(_short_names, json_schema_input_type=list[str] | str)]
 """The same, each of at most 64 characters."""
-Counts = Annotated[tuple[int, ...], BeforeValidator(_counts, json_schema_input_type=list[int] | int | str)]
+_Field = Annotated[int, Field(ge=1, le=MOST_FIELDS)]
+_FIELD = r"(0{0,2}[1-9]|0?[1-9][0-9]|100)"
+Counts = Annotated[
+    tuple[int, ...],
+    BeforeValidator(
+        _counts,
+        json_schema_input_type=Annotated[list[_Field], Field(min_length=1, max_length=MOST_FIELDS)]
+        | _Field
+        | Annotated[str, Field(pattern=f"^{_FIELD}(,{_FIELD}){{0,{MOST_FIELDS - 1}}}$")],
+    ),
+]
 """Whole numbers from 1 on; read from a list, from one number, or from a text with commas."""
-TaskIds = Annotated[tuple[int, ...], BeforeValidator(_task_ids, json_schema_input_type=list[int] | int | str)]
+_TaskId = Annotated[int, Field(ge=1, le=MOST_ID)]
+_TASK_ID = r"[1-9][0-9]{0,11}"
+TaskIds = Annotated[
+    tuple[int, ...],
+    BeforeValidator(
+        _task_ids,
+        json_schema_input_type=Annotated[list[_TaskId], Field(max_length=MOST_FIELDS)]
+        | _TaskId
+        | Annotated[str, Field(pattern=f"^({_TASK_ID}(,{_TASK_ID}){{0,{MOST_FIELDS - 1}}})?$")],
+    ),
+]
 """Numbers of tasks, each once; read from a list, from one number, or from a text with commas."""
 Architecture = Annotated[str | dict[str, Any], PlainValidator(_architecture, json_schema_input_type=str | dict[str, Any])]
-PostProcessing = Annotated[dict[str, Any], AfterValidator(_post_processing)]
+_NAMED = {"properties": {"name": {"type": "string", "minLength": 1, "required": True}}}
+PostProcessing = Annotated[dict[str, Any], AfterValidator(_post_processing), _Said(_NAMED)]
 """The name of a post-processor, and what else it wants to know."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, PlainValidator
+from pydantic import BaseModel, Field, PlainValidator
 
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import STRICT, Flag, found, problem
@@ -39,7 +39,10 @@ from workqueues.rules.task_parameters.declaration import (
 )
 from workqueues.rules.task_parameters.items import AnyItem, Log
 
-JobParameters = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=list[AnyItem])]
+JobParameters = Annotated[
+    Any, PlainValidator(lambda value: value, json_schema_input_type=Annotated[list[AnyItem], Field(min_length=1)])
+]
+MergeLog = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=Log)]
 Logs = Annotated[Any, PlainValidator(lambda value: value, json_schema_input_type=Log | list[Log])]
 """Items are read one by one (`rules.refine.items`), so that a fault in one says nothing of the others."""
 
@@ -99,7 +102,7 @@ class TaskParameters(BaseModel):
     # What the task reads, and how it is cut into jobs.
     jobParameters: JobParameters = parameter("Items of the payload's command line, in order.", required=True)
     log: Logs = parameter("Item, or list of items, for the logs of the jobs.")
-    log_merge: Logs = parameter("Item for the log of merge jobs; then they merge the logs of the others too.")
+    log_merge: MergeLog = parameter("Item for the log of merge jobs; then they merge the logs of the others too.")
     noInput: Flag = flag("The task reads no dataset; numbered pseudo files stand for its jobs.")
     nFiles: Whole = number("How many files of the master dataset are used; without input: how many jobs.", low=1)
     nEvents: Whole = number("How many events of the master dataset are used; without input: events in all.", low=1, high=10**12)
