@@ -178,6 +178,7 @@ BODY_SECONDS = ENV.body_timeout_ms / 1000
 PEOPLE_THREADS, PILOT_THREADS = ENV.people_threads, ENV.pilot_threads
 WEB_CONNECTIONS = ENV.web_connections
 WORKER_MEMORY_MB = ENV.worker_memory_mb
+LOCAL_PILOTS = ENV.local_pilots
 TWO_PERSON = ENV.two_person
 
 STATIC_URL = "static/"
