@@ -54,6 +54,7 @@ WHERE t.computing_queue_id = ANY (%(queues)s) OR (t.computing_queue_id IS NULL A
     WHERE p.requirement_set_id = t.requirement_set_id AND p.computing_queue_id = ANY (%(queues)s)))
 ORDER BY k.first DESC, j.ready_priority, j.id LIMIT %(size)s
 """
+_SUBMITTED = "SELECT 1 FROM brokerage_computingqueue WHERE id = ANY (%s) AND submission <> 'none' LIMIT 1"
 _STILL = "SELECT id FROM brokerage_job WHERE id = ANY (%s) AND ready_priority IS NOT NULL"
 _HELD = f"""
 SELECT s.job_id, s.pilot_id, s.submitter, s.handle, s.tries, s.claimed_by <> '', j.epoch, j.status, j.task_id,
@@ -111,9 +112,9 @@ class HeldJob(NamedTuple):
     kill_why: str
 
 
-def cycle_rules() -> CycleRules:
-    """As the configuration has it."""
-    config = gdpconfig.component("submission")
+def cycle_rules(component: Mapping[str, Any] | None = None) -> CycleRules:
+    """As the configuration has it, or this one of its component."""
+    config = gdpconfig.component("submission") if component is None else component
     rule = ThresholdRule(
         config["SITE_PENDING_PERCENT"], config["KIND_PENDING_PERCENT"], config["FEWEST_CPU_SLOTS"], config["FEWEST_IO_SLOTS"]
     )
@@ -131,7 +132,7 @@ def site_facts(using: str = DEFAULT_DB_ALIAS) -> SiteFacts:
         statuses = [status for _, _, status, *_ in of_site]
         state = site_state(attribute, statuses)
         since_s = min(since for *_, since, _ in of_site) if attribute == "ACTIVE" else state_s
-        sites[name] = SubmissionSite(name, state, since_s, *slots_of(cpu, io, declared), used[name])
+        sites[name] = SubmissionSite(name, state, since_s, *slots_of(cpu, io, declared), used[name], declared)
         for id_, queue, status, workflow, submitter, _, down in of_site:
             if submitter != NONE:
                 is_open = status in HANDS_OUT and not down
@@ -180,11 +181,7 @@ def why_not_submitted(job: CachedJob, facts: TaskQueueFacts, using: str = DEFAUL
 
 
 def _is_submitted(queues: Collection[int], using: str) -> bool:
-    return bool(
-        _rows(
-            "SELECT 1 FROM brokerage_computingqueue WHERE id = ANY (%s) AND submission <> 'none' LIMIT 1", [list(queues)], using
-        )
-    )
+    return bool(_rows(_SUBMITTED, [list(queues)], using))
 
 
 def _rows(sql: str, values: Mapping[str, Any] | Sequence[Any], using: str = DEFAULT_DB_ALIAS) -> list[tuple[Any, ...]]:

@@ -17,7 +17,6 @@ from broker_site.foundation.kernel import clock
 from brokerage.models import ComputingQueue, DeclaredSlots, Measured, QueueStorage, Site, Software, StorageEndpoint
 from brokerage.queries.links import load_links
 from brokerage.queries.misfits import KEPT_S, MISFITS
-from brokerage.queries.submission import NONE
 from brokerage.rules.facts.needs import remaining_work
 from brokerage.rules.grid.attributes import QUEUE, SITE, STORAGE
 from brokerage.rules.grid.document import Entry, Grid, QueueEntry
@@ -25,7 +24,6 @@ from brokerage.rules.grid.measurements import ALL, NO_JOBS, SLOT, WORK, Facts
 from brokerage.rules.grid.queue_columns import SEEN_SPACE, usable_gb
 from brokerage.rules.grid.storage_root import access_left, told_space_gb
 from brokerage.rules.placement.binding import spread
-from brokerage.rules.submission.site_states import status_at
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.states import JOB
 from workqueues.rules.jobs.activity import ANALYSIS_LABELS
@@ -59,9 +57,8 @@ def load_grid() -> Grid:
         "queue_id", "access", "storage_id", "position"
     ):
         roles[queue].append((access, storage, position))
-    states = {site.name: site.columns["state"] for site in sites}
     queues = [
-        QueueEntry(row.pop("name"), _with_state(_with_site(row), states), storages=tuple(roles[row.pop("id")]))
+        QueueEntry(row.pop("name"), _with_site(row), storages=tuple(roles[row.pop("id")]))
         for row in ComputingQueue.objects.order_by("name").values("id", "name", "site_id", "attributes", *QUEUE)
     ]
     return Grid(tuple(sites), tuple(storages), tuple(queues))
@@ -79,13 +76,6 @@ def _with_root(row: dict[str, Any]) -> dict[str, Any]:
 def _with_site(row: dict[str, Any]) -> dict[str, Any]:
     """The columns of a row, the site under the name that documents give it."""
     row["site"] = row.pop("site_id")
-    return row
-
-
-def _with_state(row: dict[str, Any], states: Mapping[str, str]) -> dict[str, Any]:
-    """The columns of a queue; where its jobs are submitted, none are made for it while its site takes none."""
-    if row["submission"] != NONE:
-        row["status"] = status_at(row["status"], states[row["site"]])
     return row
 
 

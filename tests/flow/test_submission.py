@@ -11,6 +11,8 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.run import new_run
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.gdpconfig.changesets import Draft, named_line
+from broker_site.foundation.gdpconfig.store import apply
 from brokerage.agents.submit import CACHE, cycle
 from brokerage.ledger.expiry import end_seen
 from brokerage.ledger.handing_out import handed_out_before
@@ -26,6 +28,7 @@ from brokerage.submitters.choice import SUBMITTERS
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end as end_job
 from tests.flow.steps import run_agents
+from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db
 HERE = Coming("node1", "submitted-1", 4711, 2000, 5000)
@@ -40,6 +43,12 @@ def submission_queue(slots: int = 4, **keys: object) -> ComputingQueue:
         set_override("submission", key, value, who="test", why="a small site")
     CACHE.forget()
     return queue
+
+
+def set_site(**columns: object) -> None:
+    """What an operator sets at the site; nothing: its document holds again."""
+    line = named_line("site", "SITE_ALPHA", "", columns or None, remove=not columns)
+    assert apply(Draft([line], "ada", "a test", "command")) is not None
 
 
 def submit() -> int:
@@ -151,24 +160,27 @@ def test_what_waits_longer_than_a_sent_job_may_is_not_lost_and_a_kill_reaches_jo
     assert (number("cancelled"), number("starting")) == (1, 1)
 
 
-def test_a_site_that_is_down_or_has_drained_for_too_long_sends_jobs_elsewhere_with_their_codes() -> None:
+@pytest.mark.parametrize(("state", "days", "code"), [("Draining", 3, "71103"), ("Down", 0, "71102")])
+def test_a_site_that_is_down_or_has_drained_for_too_long_sends_jobs_elsewhere_with_a_code(
+    state: str, days: int, code: str
+) -> None:
     submission_queue()
     submitted(parameters(nEvents=10, nEventsPerJob=10))
     run_agents()
-    Site.objects.update(state="Draining")
-    assert submit() == 0
-    assert why(1) == {("SITE_ALPHA", "SiteDrains")}
-    Site.objects.update(state_since=Now() - timedelta(days=3))
+    if days:
+        set_site(state=state)
+        assert submit() == 0
+        assert why(1) == {("SITE_ALPHA", "SiteDrains")}
+        Site.objects.update(state_since=Now() - timedelta(days=days))
+    else:
+        set_site(state=state)
     assert submit() == 1
-    assert (number("closed"), JobResult.objects.get().error_code) == (1, "71103")
+    assert (number("closed"), JobResult.objects.get().error_code) == (1, code)
     run_agents()
     assert number("activated") == 0, "no new jobs are made for a site that takes none"
-    Site.objects.update(state="ACTIVE")
-    run_agents()
-    assert number("activated") == 1
-    Site.objects.update(state="Down")
-    assert submit() == 1
-    assert JobResult.objects.order_by("-job_id").first().error_code == "71102"
+    assert "its site" in Task.objects.get().error_dialog
+    set_site()
+    assert (Site.objects.get().state, site_facts().sites["SITE_ALPHA"].state) == ("ACTIVE", "Normal")
 
 
 def test_a_list_that_holds_all_is_read_anew_and_a_full_one_when_its_time_is_over_or_other_sites_take_jobs() -> None:

@@ -12,6 +12,8 @@ BY_QUEUES: Final = "ACTIVE"
 NORMAL, DRAINING, DOWN, ABORTED = "Normal", "Draining", "Down", "Aborted"
 SETTABLE = (BY_QUEUES, DRAINING, DOWN, ABORTED)
 """What an operator may set."""
+SITE_LINE: Final = "site"
+"""The kind of lines of change sets that do so."""
 STOPPED = frozenset({"offline", "paused"})
 """Statuses of queues that run nothing; paused ones do so for a while."""
 
@@ -28,11 +30,3 @@ def site_state(attribute: str, queues: Collection[str]) -> str:
     if not queues or all(status == "offline" for status in queues):
         return DOWN
     return DRAINING if all(status == "brokeroff" or status in STOPPED for status in queues) else NORMAL
-
-
-def status_at(status: str, attribute: str) -> str:
-    """The status of a queue whose jobs are submitted, at a site with this attribute: new jobs go nowhere that takes none."""
-    state = NORMAL if attribute == BY_QUEUES else site_state(attribute, ())
-    if state in SITE_CLOSED:
-        return "offline"
-    return "brokeroff" if state in SITE_DRAINED and status == "online" else status

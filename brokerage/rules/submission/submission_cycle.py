@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
-from brokerage.rules.submission.job_kinds import KIND_PRIORITIES, KINDS, READING_KINDS
+from brokerage.rules.submission.job_kinds import FINISHING_KINDS, KIND_PRIORITIES, KINDS, READING_KINDS
 from brokerage.rules.submission.open_sites import ALL_CLOSED, ALL_DRAIN, GRACE_S, NO_SITE, open_sites
 from brokerage.rules.submission.site_thresholds import SiteThresholds, ThresholdRule, thresholds
 from brokerage.rules.submission.under_thresholds import ABOVE, MOST_PER_CYCLE, JobGroup, Load, SiteLoad, submit
-from workqueues.states import SITE_OPEN
+from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
 
 NO_DESCRIPTION, UNREADABLE = 71104, 71105
 """Codes of the errors of jobs of which nothing is said, and of those that nobody can start."""
@@ -59,6 +59,8 @@ class SubmissionSite:
     cpu_slots: int
     io_slots: int
     use: Mapping[str, Use] = field(default_factory=dict)
+    declared: int = 0
+    """Slots that are declared for its queues."""
 
     def thresholds(self, rule: ThresholdRule, brokers: int = 1) -> SiteThresholds:
         """Of all jobs, and of each kind."""
@@ -109,13 +111,35 @@ class CyclePlan(NamedTuple):
     why_not: Mapping[int, Sequence[Waits]]
 
 
-DRAINS, HARD_LIMIT, CYCLE = "SiteDrains", "HardLimit", "NextCycle"
+DRAINS, CLOSED, HARD_LIMIT, CYCLE, NO_THRESHOLD = "SiteDrains", "SiteDown", "HardLimit", "NextCycle", "NoThreshold"
 WAIT_TEXTS: Mapping[str, str] = {
     **CONDITION_TEXTS,
     DRAINS: "the site takes no new jobs, and may do so again",
     HARD_LIMIT: "as many jobs are submitted as may be at a time (submission.MAX_JOBS)",
+    CLOSED: "the site is down",
+    NO_THRESHOLD: "the thresholds of the site let no job wait",
     CYCLE: "its turn comes in one of the next cycles",
 }
+
+
+def next_stop(site: SubmissionSite, kind: str, rules: CycleRules, there: int) -> str:
+    """What stops the next job of a kind at a site, of a priority that exceeds nothing; empty kind: of any. Empty: nothing.
+
+    `there`: jobs that are submitted, at all sites.
+    """
+    if site.state in SITE_CLOSED:
+        return CLOSED
+    kinds = [kind] if kind else list(KIND_PRIORITIES)
+    if site.state in SITE_DRAINED and not FINISHING_KINDS.intersection(kinds):
+        return DRAINS
+    if there >= rules.hard_limit:
+        return HARD_LIMIT
+    load = site.load(rules.rule)
+    groups = [JobGroup(one, one, KIND_PRIORITIES[one], -(2**31), 1, [site.name]) for one in kinds]
+    stopped = [submit([group], {site.name: load}, 1, 0.0) for group in groups]
+    if any(done.jobs for done in stopped):
+        return ""
+    return next((why for done in stopped for of in done.why_not.values() for why in of.values()), NO_THRESHOLD)
 
 
 def kind_of(kind: int) -> str:
@@ -169,6 +193,7 @@ def _submit(
             submitted += [(next(left).id, site) for _ in range(done.jobs.get((group.name, site), 0))]
         told = [Waits(site, why) for site, why in done.why_not.get(group.name, {}).items()]
         full = HARD_LIMIT if len(submitted) >= room else CYCLE
-        told = told or [Waits(site, full) for site in group.sites]
+        none = {site for site in group.sites if not load[site].kinds[group.kind].pending_slots}
+        told = told or [Waits(site, NO_THRESHOLD if site in none else full) for site in group.sites]
         why_not |= {job.id: told for job in left}
     return submitted, failed, why_not
