@@ -7,7 +7,7 @@ the jobs of the broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -54,7 +54,6 @@ WHERE t.computing_queue_id = ANY (%(queues)s) OR (t.computing_queue_id IS NULL A
     WHERE p.requirement_set_id = t.requirement_set_id AND p.computing_queue_id = ANY (%(queues)s)))
 ORDER BY k.first DESC, j.ready_priority, j.id LIMIT %(size)s
 """
-_SUBMITTED = "SELECT 1 FROM brokerage_computingqueue WHERE id = ANY (%s) AND submission <> 'none' LIMIT 1"
 _STILL = "SELECT id FROM brokerage_job WHERE id = ANY (%s) AND ready_priority IS NOT NULL"
 _HELD = f"""
 SELECT s.job_id, s.pilot_id, s.submitter, s.handle, s.tries, s.claimed_by <> '', j.epoch, j.status, j.task_id,
@@ -170,18 +169,14 @@ def lease_at(queue: SubmissionQueue, label: str) -> float:
 
 def why_not_submitted(job: CachedJob, facts: TaskQueueFacts, using: str = DEFAULT_DB_ALIAS) -> Sequence[Waits] | None:
     """What keeps a job from being submitted now, whatever its `sites` say; None: it is not to be. Empty: nothing does."""
-    if not _is_submitted(facts.queues, using):
-        return None
     now = site_facts(using)
+    if not any(id_ in now.queues for id_ in facts.queues):
+        return None
     sites = tuple(dict.fromkeys(queue.site for queue, _ in now.open_queues(facts)))
     if not sites:
         return [Waits(now.queues[id_].site, "SiteDrains") for id_ in facts.queues if id_ in now.queues]
     plan = plan_cycle([job._replace(sites=sites)], now.sites, cycle_rules())
     return plan.why_not.get(job.id, ())
-
-
-def _is_submitted(queues: Collection[int], using: str) -> bool:
-    return bool(_rows(_SUBMITTED, [list(queues)], using))
 
 
 def _rows(sql: str, values: Mapping[str, Any] | Sequence[Any], using: str = DEFAULT_DB_ALIAS) -> list[tuple[Any, ...]]:

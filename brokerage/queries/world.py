@@ -209,8 +209,7 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT q.name, greatest(coalesce(p.n, 0), (q.submission <> 'none')::int), q.last_start,
-                coalesce(i.n, 0), coalesce(p.asked, false)
+            SELECT q.name, coalesce(p.n, 0), q.last_start, coalesce(i.n, 0), coalesce(p.asked, false)
             FROM brokerage_computingqueue q LEFT JOIN (
                 SELECT queue_id, count(*) AS n,
                     bool_or(last_seen > registered_at AND last_seen >= now() - interval '10 minutes') AS asked
@@ -218,7 +217,7 @@ def _pilots(waiting_since: Mapping[str, datetime]) -> tuple[Mapping[str, Any], .
             ) p ON p.queue_id = q.id LEFT JOIN (
                 SELECT queue_id, count(*) AS n FROM brokerage_idleslot WHERE until > now() GROUP BY 1
             ) i ON i.queue_id = q.id
-            WHERE p.n > 0 OR i.n > 0 OR q.last_start IS NOT NULL OR q.submission <> 'none' OR q.name = ANY (%s) ORDER BY 1
+            WHERE p.n > 0 OR i.n > 0 OR q.last_start IS NOT NULL OR q.name = ANY (%s) ORDER BY 1
             """,
             [list(waiting_since)],
         )
