@@ -7,7 +7,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.db.models.functions import Now
+from django.contrib.postgres.functions import TransactionNow
 
 from broker_site.foundation.agency.run import new_run
 from broker_site.foundation.gdpconfig import set_override
@@ -130,7 +130,7 @@ def test_a_job_whose_pilot_never_comes_goes_back_with_the_end_of_its_lease() -> 
     task = submitted(parameters(nEvents=10, nEventsPerJob=10))
     run_agents()
     assert submit() == 1
-    Job.objects.filter(status="sent").update(lease_until=Now() - timedelta(seconds=1))
+    Job.objects.filter(status="sent").update(lease_until=TransactionNow() - timedelta(seconds=1))
     run_agents()
     lost, again = Job.objects.order_by("id")
     assert (lost.status, lost.sub_status, again.status) == ("failed", "lost_heartbeat", "activated")
@@ -150,11 +150,11 @@ def test_what_waits_longer_than_a_sent_job_may_is_not_lost_and_a_kill_reaches_jo
     run_agents()
     assert submit() == 2
     wait_at("local", held_jobs(), "test")
-    Job.objects.update(status_since=Now() - timedelta(hours=3), lease_until=Now() + timedelta(minutes=1))
+    Job.objects.update(status_since=TransactionNow() - timedelta(hours=3), lease_until=TransactionNow() + timedelta(minutes=1))
     renew(held_jobs())
     run_agents()
     assert number("starting") == 2
-    assert not Job.objects.filter(lease_until__lt=Now() + timedelta(minutes=30)).exists()
+    assert not Job.objects.filter(lease_until__lt=TransactionNow() + timedelta(minutes=30)).exists()
     Job.objects.filter(id=Job.objects.order_by("id")[0].id).update(kill_requested=True, kill_outcome="cancelled", kill_why="ada")
     assert end_killed(held_jobs(), "test") == 1
     assert (number("cancelled"), number("starting")) == (1, 1)
@@ -171,7 +171,7 @@ def test_a_site_that_is_down_or_has_drained_for_too_long_sends_jobs_elsewhere_wi
         set_site(state=state)
         assert submit() == 0
         assert why(1) == {("SITE_ALPHA", "SiteDrains")}
-        Site.objects.update(state_since=Now() - timedelta(days=days))
+        Site.objects.update(state_since=TransactionNow() - timedelta(days=days))
     else:
         set_site(state=state)
     assert submit() == 1
