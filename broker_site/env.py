@@ -108,6 +108,8 @@ class Env:
     """GRANIAN_BACKPRESSURE: connections that a web process takes at a time, as Granian reads it (its default for two)."""
     worker_memory_mb: Annotated[int, Field(validation_alias="GRIDBROKER_WORKER_MEMORY_MB"), BeforeValidator(_megabytes)] = 1500
     """GRIDBROKER_WORKER_MEMORY_MB: so much memory a process of the worker may take beyond that of its start."""
+    local_pilots: Annotated[Path | None, Field(validation_alias="GRIDBROKER_LOCAL_PILOTS"), BeforeValidator(_absolute)] = None
+    """GRIDBROKER_LOCAL_PILOTS: the file that says how the worker starts pilots of jobs that are submitted to this machine."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
 
     def __post_init__(self, secret_key_file: str) -> None:
@@ -201,6 +203,12 @@ def _content(text: str) -> str:
         return Path(text).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
+
+
+def _absolute(text: str) -> Path:
+    if not (path := Path(text)).is_absolute():
+        raise ValueError(f"must be an absolute path, not {text[:100]!r}")
+    return path
 
 
 def _items(text: str) -> tuple[str, ...]:

@@ -181,6 +181,7 @@ BODY_SECONDS, UNREAD_SECONDS = ENV.body_timeout_ms / 1000, ENV.unread_timeout_ms
 PEOPLE_THREADS, PILOT_THREADS = ENV.people_threads, ENV.pilot_threads
 WEB_CONNECTIONS = ENV.web_connections
 WORKER_MEMORY_MB = ENV.worker_memory_mb
+LOCAL_PILOTS = ENV.local_pilots
 TWO_PERSON = ENV.two_person
 
 STATIC_URL = "static/"

@@ -15,8 +15,10 @@ class BrokerageConfig(AppConfig):
         from django.core.checks import Tags, register
 
         from broker_site.foundation.access.credentials import check_places_with
+        from broker_site.foundation.gdpconfig.line_kinds import declare_kind
         from broker_site.foundation.rest.filtering import add_filter
         from brokerage.api.filtering import task_filters
+        from brokerage.ledger.site_lines import SiteLines
         from brokerage.plugins import check_named, check_plugins, load_plugins
         from brokerage.queries.pilots import place_faults, storage_roots
         from brokerage.queries.place_names import destination_fault, nucleus_fault
@@ -26,6 +28,7 @@ class BrokerageConfig(AppConfig):
         from workqueues.catalogue import locate_storages_with
         from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with
 
+        declare_kind(SiteLines.kind, SiteLines())
         load_plugins()
         register(check_plugins)
         register(check_named, Tags.database)

@@ -24,6 +24,7 @@ from monitoring.views.pilots import pilot
 from monitoring.views.proposals import proposal
 from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
+from monitoring.views.submission import submission_site
 from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
 from monitoring.views.tokens import tokens
@@ -75,6 +76,7 @@ urlpatterns = [
     path("files/<int:file_id>.json", file, {"data": True}, name="page-file-data"),
     path("transfers/<int:transfer_id>/", transfer, name="page-transfer"),
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
+    path("submission/<str:name>/", submission_site, name="page-submission-site"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
     path("pilots/<uuid:pilot_id>/", pilot, name="page-pilot"),
     path("pilots/<uuid:pilot_id>.json", pilot, {"data": True}, name="page-pilot-data"),

@@ -43,6 +43,7 @@ PACE: Mapping[tuple[str, str, str], float] = {
             "assess",
             "merge",
             "tally",
+            "submit",
         )
     },
     ("transfers", "BACKOFF", "jedi"): 2.0,

@@ -14,6 +14,7 @@ from brokerage.admin import (  # noqa: F401 - registers them
     rollups,
     saved_views,
     site_limits,
+    submission,
     task_changes,
     transfers,
     waiting,

@@ -46,12 +46,15 @@ from brokerage.api.configuration_bodies import (
 from brokerage.api.filtering import ChangeSetFilter
 from brokerage.queries.config_replay import replayed
 from brokerage.queries.steering_trial import steering_trial
+from brokerage.queries.submission_trial import submission_trial
 from brokerage.queries.what_if import reading_only
+from brokerage.rules.submission.site_states import SITE_LINE
 
 READ, EDIT = "config:read", "change:draft"
 """Who may draft at all; each line then asks for a right of its own."""
-RIGHTS = {CONFIG: "config:edit", "share": "share:edit", "work_queue": "share:edit"}
-"""Kind of a line -> the right to it; of rows in their VO."""
+RIGHTS = {CONFIG: "config:edit", "share": "share:edit", "work_queue": "share:edit", SITE_LINE: "config:edit"}
+"""Kind of a line -> the right to it; of rows in their VO, of keys and sites in none."""
+OF_NO_VO = (CONFIG, SITE_LINE)
 FILTERS = ("component", "q", "overridden")
 BODY_LIMIT = 5_000_000
 
@@ -171,8 +174,8 @@ def refuse_lines(caller: Principal, lines: Sequence[Line]) -> None:
     """Refused(403) where somebody has no right to a line."""
     for number, line in enumerate(lines):
         right = RIGHTS.get(line.kind, RIGHTS[CONFIG])
-        if not may(caller, right, None if line.kind == CONFIG else line.vo):
-            where = f" in {line.vo or 'all VOs'}" if line.kind != CONFIG else ""
+        if not may(caller, right, None if line.kind in OF_NO_VO else line.vo):
+            where = f" in {line.vo or 'all VOs'}" if line.kind not in OF_NO_VO else ""
             message = f"{line.place} asks for the right {right}{where}"
             problem = Problem(f"lines[{number}]", "right", message)
             raise Refused(403, "Not allowed", f"Nothing was changed: {message}.", [problem])
@@ -195,7 +198,8 @@ def dry_run_of(draft: Draft) -> dict[str, Any]:
         steps = preview(draft)
         effects = effects_of(steps)
         replay = replayed(effects.before, effects.after) if effects.of_keys else None
-        return dry_run_document(effects, replay, steering_trial(steps, clock.now()))
+        submission = submission_trial(steps, effects.before, effects.after)
+        return dry_run_document(effects, replay, steering_trial(steps, clock.now()), submission)
 
 
 def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: bool) -> Response:

@@ -15,6 +15,7 @@ from broker_site.foundation.gdpconfig.listing import Effective, Setting
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet
 from brokerage.queries.config_replay import Replay
 from brokerage.queries.steering_trial import SteeringTrial
+from brokerage.queries.submission_trial import SubmissionTrial
 from workqueues.api.serializers import StrictBody
 
 FIRST_LINES = 20
@@ -219,12 +220,23 @@ DRY_RUN = inline_serializer(
             "percent, entitled (jobs) and place (1 = first) before and after; `verdicts` of the throttler of the last hour "
             "and `tasks` of the last day that were looked at, and which would be others (what, before, after, n)",
         ),
+        "submission": serializers.DictField(
+            allow_null=True,
+            required=False,
+            help_text="of lines for sites, and for keys of submission: in words (`sentence`); `thresholds` that would be others "
+            "(site, kind, empty: all; state, pending and running before and after; now: what waits and runs), and how many of "
+            "the first `jobs` that wait would be `submitted` (site, before, after)",
+        ),
     },
 )
 
 
-def dry_run_document(effects: Effects, replay: Replay | None, trial: SteeringTrial | None) -> dict[str, Any]:
-    """What a dry run says, as JSON data; `replay` None where no key is touched, `trial` where no share or work queue is."""
+def dry_run_document(
+    effects: Effects, replay: Replay | None, trial: SteeringTrial | None, submission: SubmissionTrial | None
+) -> dict[str, Any]:
+    """What a dry run says, as JSON data; `replay` None where no key is touched, `trial` where no share or work queue is,
+    `submission` where no threshold is.
+    """
     return {
         "revision": effects.revision,
         "lines": [
@@ -241,6 +253,18 @@ def dry_run_document(effects: Effects, replay: Replay | None, trial: SteeringTri
         ],
         "decisions": _decisions(replay) if replay is not None else None,
         "steering": steering_document(trial) if trial is not None else None,
+        "submission": submission_document(submission) if submission is not None else None,
+    }
+
+
+def submission_document(trial: SubmissionTrial) -> dict[str, Any]:
+    """What a change of thresholds would mean, as JSON data."""
+    return {
+        "sentence": trial.sentence,
+        "thresholds": [asdict(one) for one in trial.thresholds],
+        "submitted": [{"site": site, "before": before, "after": after} for site, (before, after) in trial.submitted.items()],
+        "jobs": trial.jobs,
+        "more": trial.more,
     }
 
 

@@ -90,6 +90,14 @@ class PassedByShown(serializers.Serializer[Any]):
     why = serializers.CharField(help_text="why it did not get the job")
 
 
+class SiteWaitShown(serializers.Serializer[Any]):
+    """What keeps a job from being submitted to a site."""
+
+    site = serializers.CharField()
+    reason = serializers.CharField(help_text="NoPendingSlot, NoTaskPendingSlot, NoRunningSlot, NoTaskRunningSlot, HardLimit, ...")
+    text = serializers.CharField(help_text="the same in words")
+
+
 class JobStandingShown(serializers.Serializer[Any]):
     """Where a job stands that waits for a pilot, and the last asks that passed it by."""
 
@@ -103,6 +111,9 @@ class JobStandingShown(serializers.Serializer[Any]):
     suited = serializers.IntegerField(help_text="those that it suited")
     lacked = serializers.DictField(child=serializers.IntegerField(), help_text="attribute: asks that lacked it")
     passed = PassedByShown(many=True, help_text="the newest of these asks")
+    submission = SiteWaitShown(
+        many=True, allow_null=True, help_text="of a job that is to be submitted; null: it goes to pilots that ask"
+    )
 
 
 @extend_schema(tags=["grid"])

@@ -31,10 +31,11 @@ from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.dispatch_policies import policy_fault, policy_of
 from brokerage.queries.job_document import LeasedJob
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
+from brokerage.queries.submission import NONE
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, JobWindow
 from brokerage.rules.dispatch.groups import Credential, groups_of, served, sharing_groups
-from brokerage.rules.dispatch.pilot_messages import FullAsk, read_ask
+from brokerage.rules.dispatch.pilot_messages import FullAsk, JobRequest, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.resource import Amounts, Described, Description, Place, accepted, is_any, names
@@ -73,15 +74,26 @@ def match(request: HttpRequest) -> HttpResponse:
         _too_many_cores(ask.request.cores, cores)
     if cores is None or queue is None:
         return nothing_now(reason="queue" if queue is None else "")
+    if ask.request.job is not None:
+        return submitted_job(principal, pilot_id, ask.request)
     most = HeldAtMost(cores, gdpconfig.value("dispatch", "LEASES_PER_SLOT"))
     pilot_match = PilotMatch(principal, pilot_id, queue, ask, resource_of(principal, queue, ask), most)
     pilot_match.again = again
     if not queue.hands_out:
         note = "no storage that it writes to is there" if queue.storage_down else f"its status is {queue.status}"
         return pilot_match.in_vain(Nothing("queue", note=note), 0.0)
+    if queue.submission != NONE:
+        return pilot_match.in_vain(Nothing("queue", note="its jobs are submitted, each with a pilot of its own"), 0.0)
     if pilot_match.turn.by_kind or (best := next(pilot_match.asks, None)) is None:
         return pilot_match.tell([])
     return jointly(request, Wish(ASKS, best, pilot_match.tell, pilot_match.failed))
+
+
+def submitted_job(principal: Principal, pilot_id: UUID, request: JobRequest) -> HttpResponse:
+    """The job that this pilot was submitted for, however often it asks; to any other pilot, and once it is over, nothing."""
+    held = handed_out_before(pilot_id, request.request)
+    told = next((_told(job, principal.credential or 0) for job in held if job.document["id"] == request.job), None)
+    return nothing_now(reason="taken") if told is None else json_answer({"job": told})
 
 
 class PilotMatch:

@@ -6,7 +6,7 @@ epoch).
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -23,6 +23,7 @@ from brokerage.api import pilot_operations
 from brokerage.api.matching import check_pace
 from brokerage.api.messages import BROKEN_RULES, json_answer, message
 from brokerage.ledger.pilots import register
+from brokerage.ledger.submission import Coming, claim
 from brokerage.models import ComputingQueue, Pilot
 from brokerage.queries.pilots import local_storages, outcomes
 from brokerage.rules.dispatch.pilot_messages import PastLeases, Registration
@@ -49,21 +50,13 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
     if 0 < queue.corecount < registration.cores:  # others give whole nodes
         told = f"{registration.cores} cores, but a slot of {queue.name} has {queue.corecount}"
         raise Refused(422, BROKEN_RULES, told, [Problem("cores", "range", told)])
-    pilot_id = uuid4()
+    pilot_id = registration.pilot_id or uuid4()
     with transaction.atomic():
         issued = issue_pilot_token(principal, pilot_id, queue=queue.name)
-        register(
-            Pilot(
-                id=pilot_id,
-                queue=queue,
-                host=registration.host,
-                slot=registration.slot,
-                pid=registration.pid or None,
-                core_count=registration.cores,
-                memory_mb=registration.memory_mb,
-                disk_mb=registration.disk_mb,
-            )
-        )
+        if registration.pilot_id is None:
+            register(_pilot(pilot_id, queue, registration))
+        else:
+            _claim(principal, pilot_id, queue, registration)
     answer = pilot_operations.Registered(
         pilot_id=str(pilot_id),
         token=issued.text,
@@ -73,6 +66,32 @@ def register_pilot(request: HttpRequest) -> HttpResponse:
         long_poll_s=gdpconfig.value("dispatch", "LONG_POLL"),
     )
     return json_answer(answer, status=201)
+
+
+def _pilot(pilot_id: UUID, queue: ComputingQueue, registration: Registration) -> Pilot:
+    return Pilot(
+        id=pilot_id,
+        queue=queue,
+        host=registration.host,
+        slot=registration.slot,
+        pid=registration.pid or None,
+        core_count=registration.cores,
+        memory_mb=registration.memory_mb,
+        disk_mb=registration.disk_mb,
+    )
+
+
+def _claim(principal: Principal, pilot_id: UUID, queue: ComputingQueue, registration: Registration) -> None:
+    """The process is the pilot that was submitted for a job, unless another is. Refused: it may not do that job, or cannot."""
+    coming = Coming(registration.host, registration.slot, registration.pid, registration.memory_mb, registration.disk_mb)
+    job = claim(pilot_id, queue.id, coming)
+    if job is None:
+        raise Refused(409, "Not its job", f"Pilot {pilot_id} is another process, or its job is over, or at another queue.")
+    if principal.private or principal.vo not in ("", job.vo):
+        raise Refused(403, "Another VO", "The enrolment is not for the work of the VO whose job this is.")
+    if registration.cores < job.cores:
+        told = f"{registration.cores} cores, but its job has {job.cores}"
+        raise Refused(422, BROKEN_RULES, told, [Problem("cores", "range", told)])
 
 
 @pilot_operations.SETTLED

@@ -48,14 +48,18 @@ def end_seen(
     *,
     sub_status: str = "",
     only: str = "any",
+    code: str = "",
     leave: Leave = log_left,
 ) -> int:
-    """End those of `jobs` that are still as seen: how many. In batches, of which one that cannot be ended stops no other."""
+    """End those of `jobs` that are still as seen, with this error code: how many.
+
+    In batches, of which one that cannot be ended stops no other.
+    """
 
     def end(batch: Sequence[JobVersion]) -> int:
         ids, epochs = [j.id for j in batch], [j.epoch for j in batch]
         sources = sorted({j.status for j in batch})
-        end_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, only=only)
+        end_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, only=only, code=code)
         return len(batch)
 
     locked: dict[int, Exception] = {}

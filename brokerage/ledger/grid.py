@@ -20,7 +20,7 @@ from broker_site.foundation.kernel.verdict import Problem
 from brokerage.ledger.grid_facts import Change, What, bring_facts, set_columns
 from brokerage.ledger.grid_overrides import MODELS, Overrides, take_turns
 from brokerage.ledger.waits import grid_changed
-from brokerage.models import ComputingQueue, QueueStorage
+from brokerage.models import ComputingQueue, QueueStorage, Site
 from brokerage.rules.grid.attributes import BadGrid
 from brokerage.rules.grid.document import Entry, QueueEntry
 from brokerage.rules.grid.overrides import Kind
@@ -61,12 +61,18 @@ class _Import:
     def places(self) -> list[Change]:
         wanted, changes = self.wanted, []
         if wanted.sites is not None:
-            changes += self._bring("site", wanted.sites)
+            changes += self._sites(wanted.sites)
         if wanted.storages is not None:
             changes += self._bring("storage", [_with_site(entry) for entry in wanted.storages])
         if wanted.queues is not None:
             changes += self._queues(wanted.queues)
         self.overrides.save()
+        return changes
+
+    def _sites(self, sites: Sequence[Entry]) -> list[Change]:
+        changes = self._bring("site", sites)
+        switched = [change.name for change in changes if "state" in change.fields]
+        Site.objects.filter(name__in=switched).update(state_since=Now())
         return changes
 
     def _queues(self, queues: Sequence[QueueEntry]) -> list[Change]:

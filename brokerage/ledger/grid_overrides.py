@@ -135,5 +135,8 @@ def _write(override: LocalOverride, row: Any, value: Any) -> None:
         if override.attribute == "status" and row.status != before["status"]:
             times.append("status_since")
             row.status_since = Now()
+    if override.kind == "site" and override.attribute == "state" and row.state != before["state"]:
+        times.append("state_since")
+        row.state_since = Now()
     row.save(update_fields=[*before, *times])
     grid_changed()

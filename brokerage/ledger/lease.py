@@ -81,13 +81,15 @@ class Ask:
 
 
 ISSUED = "extract(epoch FROM token_since)::bigint"
+SUBMITTED = "status = 'starting' AND lease_holder = lease_request"
+"""A job whose pilot was submitted for it, and may yet come: its number is also that of the ask."""
 
 _AGAIN = Prepared(
     "lease_again",
     "uuid, uuid",
     f"""
     UPDATE brokerage_job SET lease_until = now() + make_interval(secs => lease_s), last_seen = now()
-    WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent'
+    WHERE lease_holder = $1 AND lease_request = $2 AND (status = 'sent' OR {SUBMITTED})
     RETURNING id, epoch, attempt_nr, task_id, lease_s, {ISSUED}
     """,
 )
@@ -161,7 +163,7 @@ _BY_KIND = {
 }
 """By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
 
-_OUTPUTS = Prepared(
+OUTPUTS = Prepared(
     "place_outputs",
     "text[], text[], int[]",
     """
@@ -224,7 +226,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
-        calls.append(_OUTPUTS.with_values(*map(list, columns)))
+        calls.append(OUTPUTS.with_values(*map(list, columns)))
     return calls
 
 

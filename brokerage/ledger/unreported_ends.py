@@ -39,11 +39,13 @@ def end_jobs(
     epochs: Sequence[int] | None = None,
     only: str = "any",
     holds: Mapping[int, Mapping[int, Hold]] = MappingProxyType({}),
+    code: str = "",
 ) -> None:
     """End jobs without a report (lost lease, time-out, command), all of them or, raising Stale, none.
 
     `why` is one text for all or one for each. `holds`: by job, its inputs that are held back. `sources`, `epochs` and `only` say
-    what must still hold (`move_jobs`). The epoch goes up, so that whatever a pilot still reports for the old lease is refused.
+    what must still hold (`move_jobs`); `code` of the error: where it is not that of the sub status. The epoch goes up, so that
+    whatever a pilot still reports for the old lease is refused.
     """
     with transaction.atomic():
         ties = lock_tied(ids)  # what is read of the jobs still holds when they are moved
@@ -51,7 +53,7 @@ def end_jobs(
         ended = move_jobs(ids, ending, who, why, sub_status=sub_status, sources=sources, epochs=epochs, bump=1, only=only).run()
         if len(ended) != len(ids):
             raise Stale(f"{len(ids) - len(ended)} of {len(ids)} jobs moved meanwhile")
-        code = (sub_status or ending).upper()
+        code = code or (sub_status or ending).upper()
         whys = dict.fromkeys(ids, why) if isinstance(why, str) else dict(zip(ids, why, strict=True))
         gone = _end_pointless_merges(ties, ids, who)
         _take_back([*seen, *gone], code, who, {**dict.fromkeys((job.id for job in gone), POINTLESS), **whys})

@@ -25,6 +25,7 @@ from brokerage.models.retry_rule import RetryRule
 from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark
 from brokerage.models.saved_view import SavedView
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
+from brokerage.models.submission import SubmittedJob
 from brokerage.models.transfer import LocalCopy, ReplicaChange, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.models.transfer_figures import LinkHour, LinkLoad, TransferCount
 from brokerage.models.waiting import GridRevision, TaskWait, WaitGroup
@@ -75,6 +76,7 @@ __all__ = [
     "Software",
     "StorageEndpoint",
     "StoredSnapshot",
+    "SubmittedJob",
     "TallyBucket",
     "TallyGroup",
     "TallyLevel",

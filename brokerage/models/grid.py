@@ -20,6 +20,8 @@ def column(attribute: Attribute) -> models.Field[Any, Any]:
     """The column of a declared attribute."""
     options: dict[str, Any] = {"help_text": attribute.doc, "default": attribute.default}
     match attribute.kind:
+        case "int" if attribute.default is None:
+            return models.IntegerField(help_text=attribute.doc, null=True, blank=True)
         case "int":
             return models.IntegerField(**options)
         case "number":
@@ -67,6 +69,7 @@ class Site(Described):
     attributes = models.JSONField(
         default=dict, db_default={}, blank=True, help_text="attributes of its document without a column of their own"
     )
+    state_since = models.DateTimeField(db_default=Now(), help_text="when it got its state")
 
     def __str__(self) -> str:
         return self.name

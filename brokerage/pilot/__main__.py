@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from brokerage.pilot.clocks import Wake
 from brokerage.pilot.joblog import Log
 from brokerage.pilot.loop import EnrolmentRefused, Offer, Pilot, SlotTaken
+from brokerage.pilot.messages import Submitted
 from brokerage.pilot.run import PilotPlace
 
 
@@ -54,6 +55,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--disk-mb", type=int, default=5000, metavar="MB", help="scratch disk of the slot (default %(default)s)")
     parser.add_argument("--walltime-s", type=float, default=86400.0, metavar="S", help="life of the pilot (default %(default)s)")
+    parser.add_argument("--job", type=int, metavar="ID", help="the only job to run, which was submitted with this pilot")
+    parser.add_argument("--pilot-id", metavar="UUID", help="the number that this pilot has by that; goes with --job")
     parser.add_argument("--once", action="store_true", help="end after one job")
     parser.add_argument(
         "--idle-exit", type=float, metavar="S", help="end after so many seconds without a job (0: at the first empty answer)"
@@ -80,7 +83,10 @@ def user(text: str) -> int:
 def main() -> int:
     """Run a pilot; its exit code."""
     _open_standard_streams()
-    options = arguments().parse_args()
+    parser = arguments()
+    options = parser.parse_args()
+    if (options.job is None) != (options.pilot_id is None):
+        parser.error("--job and --pilot-id go together")
     if not sys.platform.startswith("linux"):
         print("the local pilot needs Linux", file=sys.stderr)
         return 2
@@ -104,6 +110,7 @@ def main() -> int:
         walltime_s=options.walltime_s,
         once=options.once,
         idle_exit_s=options.idle_exit,
+        submitted=None if options.job is None else Submitted(options.job, options.pilot_id),
     )
     log = Log(options.slot)
     wake = Wake()

@@ -55,6 +55,8 @@ class Offer:
     walltime_s: float = 86400.0
     once: bool = False
     idle_exit_s: float | None = None
+    submitted: messages.Submitted | None = None
+    """The only job that it wants."""
 
 
 class Pilot:
@@ -107,13 +109,15 @@ class Pilot:
             self.nothing = ""
             self._take(answer)
             self.busy_at = now()
-            return not (self.offer.once or self.keeper.unkillable)
+            return not (self.offer.once or self.offer.submitted or self.keeper.unkillable)
         if answer.status in (401, 403):
             self.log.say(f"match refused with status {answer.status}, registering again")
             self.token_until = 0.0
         elif answer.status != 204:
             self.log.say(f"match answered with status {answer.status}: {answer.body.get('detail', '')}")
         self._say_why_nothing(answer.nothing)
+        if self.offer.submitted and answer.status not in (401, 403):
+            return False  # the job is over, or another pilot's
         rest = self.poll_s if answer.retry_after is None else answer.retry_after
         if answer.status not in (204, 401, 403):
             rest = max(rest, 1.0)
@@ -167,7 +171,7 @@ class Pilot:
             self._give_back(last_job)
             ticket.drop_ask(self.place.work)  # this job was its answer
         ticket.drop(self.place.work)
-        self.last_ask = ticket.ask_left(self.place.work)
+        self.last_ask = None if self.offer.submitted else ticket.ask_left(self.place.work)
 
     def _give_back(self, held: Ticket) -> None:
         """End a job that an earlier pilot at this slot got; nothing of it is there any more."""
@@ -184,7 +188,7 @@ class Pilot:
         except (OSError, ValueError) as problem:
             raise EnrolmentRefused(f"cannot read the enrolment secret: {problem}") from problem
         sent = now()
-        message = messages.registration(self.offer.queue, self.place.slot, self._resources())
+        message = messages.registration(self.offer.queue, self.place.slot, self._resources(), self.offer.submitted)
         answer = self.server.ask(*message, secret, deadline=self._deadline())
         if answer is None:
             return
@@ -215,6 +219,9 @@ class Pilot:
             if answer.status == 200:
                 self.log.say("an earlier pilot at this slot asked for a job and did not hear the answer: it is taken now")
                 return answer
+        if self.offer.submitted:
+            _, body = messages.match_submitted(replace(self._resources(), disk_mb=self.folder.disk_mb()), self.offer.submitted)
+            return self._ask(Ask(self.token, body))
         wait_s = max(0.0, min(self.long_poll_s, self._patience(), self.token_until - now()))
         last = wait_s >= self._patience()
         _, body = messages.match(replace(self._resources(), disk_mb=self.folder.disk_mb()), wait_s, last=last)

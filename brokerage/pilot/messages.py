@@ -29,10 +29,24 @@ class Resources:
     walltime_s: int
 
 
-def registration(queue: str, slot: str, resources: Resources) -> Message:
+@dataclass(frozen=True)
+class Submitted:
+    """The job that a pilot was submitted for, and the number that it has by that."""
+
+    job: int
+    pilot_id: str
+
+
+def registration(queue: str, slot: str, resources: Resources, submitted: Submitted | None = None) -> Message:
     """A pilot begins."""
     pilot = {"queue": queue, "host": socket.gethostname(), "slot": slot, "pid": os.getpid()}
-    return "/api/v1/pilots/", {**pilot, **asdict(resources)}
+    number = {"pilot_id": submitted.pilot_id} if submitted else {}
+    return "/api/v1/pilots/", {**pilot, **asdict(resources), **number}
+
+
+def match_submitted(resources: Resources, submitted: Submitted) -> Message:
+    """A pilot asks for the job that it was submitted for; however often it asks, it is the same ask."""
+    return MATCH, {"request": submitted.pilot_id, "job": submitted.job, **asdict(resources)}
 
 
 def match(resources: Resources, wait_s: float = 0.0, *, last: bool = False) -> Message:

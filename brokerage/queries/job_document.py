@@ -73,7 +73,8 @@ _OF_ASKS = Prepared(
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
         CROSS JOIN LATERAL (
             SELECT id, epoch, lease_s, token_since, task_queue_id, status_since = now() AS is_new FROM brokerage_job
-            WHERE lease_holder = ask.pilot AND lease_request = ask.request AND status = 'sent' OFFSET 0) AS l
+            WHERE lease_holder = ask.pilot AND lease_request = ask.request
+                AND (status = 'sent' OR status = 'starting' AND lease_holder = lease_request) OFFSET 0) AS l
         CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id OFFSET 0) AS document
     ORDER BY document.id
     """,

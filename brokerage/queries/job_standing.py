@@ -1,6 +1,6 @@
 """What is known of a job that waits: the jobs before it, the task queues beside its own, and the last asks where it may go.
 
-Five statements, each bounded, whatever waits.
+Five statements, two more where its jobs are submitted, each bounded, whatever waits.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from django.db import DEFAULT_DB_ALIAS, connections
 
 from brokerage.models import Job
 from brokerage.queries.dispatch_policies import policy_fault, policy_of
+from brokerage.queries.submission import why_not_submitted
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.queries.waiting import FIRST_JOB_OF
-from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, WaitingTurn, lacked_by, passed_by, place_at
+from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, SiteWait, WaitingTurn, lacked_by, passed_by, place_at
 from brokerage.rules.dispatch.queue_asks import ask_visible, resource_of
 from brokerage.rules.dispatch.waiting_list import Unit
+from brokerage.rules.submission.submission_cycle import WAIT_TEXTS, CachedJob, kind_of
 from brokerage.states import JOB
 from workqueues.queries.serving_order import serving_order
 
@@ -73,7 +75,16 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
         suited=sum(one.suited for one in passed),
         lacked=lacked_by(passed),
         passed=tuple(passed[:MOST_PASSED]),
+        submission=_submission(job, facts, using),
     )
+
+
+def _submission(job: Job, facts: TaskQueueFacts, using: str) -> tuple[SiteWait, ...] | None:
+    """What keeps it from being submitted; None where it is not to be, or does not wait for that."""
+    if job.ready_priority is None:
+        return None
+    waits = why_not_submitted(CachedJob(job.id, kind_of(job.kind), -job.ready_priority, job.task_queue_id, ()), facts, using)
+    return None if waits is None else tuple(SiteWait(one.site, one.reason, WAIT_TEXTS[one.reason]) for one in waits)
 
 
 def _before(job: Job, using: str) -> tuple[int, int]:

@@ -27,7 +27,7 @@ FRESH_S = 1.0
 
 class PilotQueue(NamedTuple):
     """The facts of a queue that every match needs. `maxtime` in s, 0: no limit; `core_power` in HS06, 0: not known;
-    `storage_down`: none of the storages that it writes to is there.
+    `submission`: none, or by what its jobs are submitted; `storage_down`: none of the storages that it writes to is there.
     """
 
     id: int
@@ -37,6 +37,7 @@ class PilotQueue(NamedTuple):
     site: str
     maxtime: float
     core_power: float
+    submission: str
     storage_down: bool
 
     @property
@@ -53,7 +54,7 @@ def pilot_queues(**columns: Any) -> list[PilotQueue]:
     return [PilotQueue(*row) for row in queues.values_list(*_FACTS, "storage_down")]
 
 
-_FACTS = ("id", "name", "status", "workflow", "site_id", "maxtime", "corepower")
+_FACTS = ("id", "name", "status", "workflow", "site_id", "maxtime", "corepower", "submission")
 
 
 class QueueCache:

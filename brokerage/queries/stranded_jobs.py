@@ -27,7 +27,8 @@ SELECT q.id, q.name, q.status, EXISTS (
         SELECT FROM brokerage_queuestorage w JOIN brokerage_storageendpoint s ON s.name = w.storage_id
         WHERE w.queue_id = q.id AND w.access LIKE 'write\\_%%' AND s.root_state <> 'down'
     ), q.catchall, q.attributes -> 'params', extract(epoch FROM now() - q.status_since)::float8,
-    extract(epoch FROM now() - coalesce(seen.at, oldest.since, open_at.since))::float8
+    CASE WHEN q.submission <> 'none' THEN 0
+        ELSE extract(epoch FROM now() - coalesce(seen.at, oldest.since, open_at.since))::float8 END
 FROM brokerage_computingqueue q LEFT JOIN open_at ON open_at.queue = q.id LEFT JOIN LATERAL (
     SELECT j.status_since AS since FROM brokerage_job j
     WHERE j.computing_queue_id = q.id AND j.ended_at IS NULL ORDER BY j.id LIMIT 1

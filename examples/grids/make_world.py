@@ -103,6 +103,8 @@ def _sites() -> Iterator[tuple[str, Entry]]:
             entry["state"] = "DISABLED"
         if site in NUCLEI[:2]:
             entry["tier_level"] = 1
+        if site == NUCLEI[2]:
+            entry |= {"cpu_slots": 4000, "io_slots": 300}
         yield site, entry
 
 
@@ -180,6 +182,8 @@ def _queue(site: str, number: int, power: float, **more: Any) -> Entry:
     }
     if number in (0, 1, 2) and more.get("capability"):
         entry["local_pilots"] = 1
+    if site == NUCLEI[2] and more.get("maxtime") == 345600:
+        entry["submission"] = "local"
     return entry | more
 
 

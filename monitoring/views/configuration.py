@@ -23,6 +23,7 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.config_replay import replayed
 from brokerage.queries.steering_trial import steering_trial
+from brokerage.queries.submission_trial import submission_trial
 from brokerage.queries.what_if import reading_only
 from monitoring.queries.configuration import (
     ConfigRow,
@@ -88,7 +89,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
     """What lines of a change would lead to, and the form that applies them. Nothing is written."""
     problems: tuple[Problem, ...] = ()
     rows: list[dict[str, str]] = []
-    effects = replay = trial = None
+    effects = replay = trial = submission = None
     base = request.GET.get("base", "")
     try:
         rows = sent_rows(request.GET)
@@ -97,6 +98,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
             with reading_only():
                 steps = preview(Draft(draft_lines(rows), "", "", "page", base=number))
                 effects, trial = effects_of(steps), steering_trial(steps, clock.now())
+                submission = submission_trial(steps, effects.before, effects.after)
                 replay = replayed(effects.before, effects.after) if effects.of_keys else None
     except BadConfig as bad:
         problems = bad.problems
@@ -109,6 +111,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "takes_two": effects is not None and settings.TWO_PERSON and any(takes_two(e.place) for e in effects.lines if e.differs),
         "replay": replay,
         "trial": trial,
+        "submission": submission,
         "candidates": list(replay.tally.candidates())[:MOST_CANDIDATES] if replay else [],
         "base": base or (effects.revision if effects else ""),
         "may_edit": _may(request, DRAFT),

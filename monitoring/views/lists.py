@@ -21,6 +21,7 @@ from monitoring.queries.levels import counted_at
 from monitoring.queries.pilots import PilotRow, WorkerRow, visible_pilots, worker_rows
 from monitoring.queries.queues import QueueRow, feed_lines, queue_rows, visible_queues
 from monitoring.queries.shares import ShareRow, share_rows
+from monitoring.queries.submission import SubmissionRow, submission_context, submission_rows
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
@@ -66,6 +67,8 @@ SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
 """By VO and unit; of the VOs that the visitor may look into."""
+SUBMISSION = ShortList("submission", SubmissionRow, "submission.html", submission_rows, "grid:read", around=submission_context)
+"""By site and kind: thresholds beside what is there."""
 TRANSFERS = LongList(
     "transfers", TransferRow, "transfers.html", TransferFilter, visible_transfers, transfer_rows, "transfer:read",
     first=("status", "lfn", "source_site", "destination_site", "destination", "reason", "task"),
@@ -93,4 +96,4 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, PILOTS, WORKERS, SHARES, THROTTLE, TRANSFERS, LINKS, CHANGES, AGENTS)
+LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, PILOTS, WORKERS, SHARES, THROTTLE, SUBMISSION, TRANSFERS, LINKS, CHANGES, AGENTS)

@@ -46,6 +46,7 @@ from brokerage.models import (
     SavedView,
     Software,
     StorageEndpoint,
+    SubmittedJob,
     TallyBucket,
     TallyGroup,
     TallyLevel,
@@ -161,6 +162,7 @@ def campaign() -> Task:
     grid_facts(alpha, beta)
     note_misfits([MisfitsAt(alpha.id, [idle.id], [1])])
     limits_of_a_site(alpha, idle)
+    SubmittedJob.objects.create(job_id=first.job_id, pilot=idle, site_id=alpha.site_id, kind="Processing", submitter="local")
     moved_files(task)
     assert Agent.objects.exists()
     task.refresh_from_db()

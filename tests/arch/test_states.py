@@ -26,6 +26,7 @@ MOVES = {
     ("workqueues/ledger/moves.py", "move_dataset"): "the move of datasets",
     ("brokerage/ledger/moves.py", "_MOVE"): "the move of jobs",
     ("brokerage/ledger/lease.py", "_SEND"): "the move to sent, in one statement with the choice of the job: the hot path",
+    ("brokerage/ledger/submission.py", "_SUBMIT"): "the move to sent of jobs that are chosen by number, each with its pilot",
     ("brokerage/ledger/transfers/moves.py", "_MOVE"): "the move of transfers",
     ("brokerage/ledger/transfers/asking.py", "_OPEN"): "transfers are born",
     ("brokerage/ledger/transfers/local_copies.py", "_ORDER"): f"copies are born; {_COPIES}",

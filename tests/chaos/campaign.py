@@ -107,7 +107,7 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
     """Compressed time, and the policy: (app, component, key, value)."""
     agents = ("refine", "feed", "assign", "generate", "assess", "merge", "command", "wake", "reap", "finish", "storage")
     yield "jedi", "agents", "CLAIM", campaign.claim_s
-    for agent in (*agents, "transfer", "evict", "tally"):
+    for agent in (*agents, "transfer", "evict", "tally", "submit"):
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5
     # Lost jobs make other policies avoid a queue for hours; what is tested here is that nothing is lost, not where it goes.
     for activity in ("production", "analysis"):

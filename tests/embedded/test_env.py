@@ -87,6 +87,7 @@ def test_production_names_everything_that_is_missing_at_once() -> None:
         ("GRIDBROKER_PILOT_THREADS", "many", "number of threads from 1 to 64"),
         ("GRANIAN_BACKPRESSURE", "0", "number of connections from 1 to 100000"),
         ("GRIDBROKER_WORKER_MEMORY_MB", "10", "number of MB from 300 to 1000000"),
+        ("GRIDBROKER_LOCAL_PILOTS", "pilots.json", "must be an absolute path"),
         ("ALLOWED_HOSTS", "*", "'*' would accept any"),
         ("CSRF_TRUSTED_ORIGINS", "example.org", "https://name"),
         ("TLS_PROXY_HEADER", "X-Forwarded-Proto", "Header-Name: value"),

@@ -50,6 +50,7 @@ ROUND = (
     "boost",
     "free",
     "slots",
+    "submit",
     "transfer",
     "refresh",
     "storage",
@@ -64,7 +65,7 @@ ROUND = (
 """Every agent."""
 
 BESIDE = frozenset(
-    {"share", "boost", "slots", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "tally", "seal"}
+    {"share", "boost", "slots", "submit", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "tally", "seal"}
 )
 LIFE = tuple(name for name in ROUND if name not in BESIDE)
 """Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""

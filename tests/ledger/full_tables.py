@@ -24,8 +24,8 @@ ROWS = (
     "INSERT INTO brokerage_site (name, state, nucleus) SELECT 'S' || n, 'ACTIVE', false FROM generate_series(1, 20) n",
     """
     INSERT INTO brokerage_computingqueue (id, name, site_id, status, type, capability, corecount, corepower, maxrss, minrss,
-        maxtime, mintime, maxwdir, transferringlimit, workflow, catchall, attributes, local_pilots)
-    SELECT n, 'Q' || n, 'S' || 1 + n % 20, 'online', 'unified', '', 1, 10, 8000, 0, 0, 0, 0, 0, '', '', '{}', 0
+        maxtime, mintime, maxwdir, transferringlimit, workflow, catchall, attributes, local_pilots, submission)
+    SELECT n, 'Q' || n, 'S' || 1 + n % 20, 'online', 'unified', '', 1, 10, 8000, 0, 0, 0, 0, 0, '', '', '{}', 0, 'none'
     FROM generate_series(1, 200) n
     """,
     """

@@ -29,6 +29,7 @@ from brokerage.ledger import (
     retry_actions,
     settle,
     site_limits,
+    submission,
 )
 from brokerage.ledger.capped_jobs import hold_back, let_go
 from brokerage.ledger.expiry import expire_leases
@@ -63,6 +64,7 @@ from brokerage.queries.retry_limits import figures_of
 from brokerage.queries.share_use import running_now
 from brokerage.queries.site_limits import advertised_sites
 from brokerage.queries.stranded_jobs import queue_services, waiting_at
+from brokerage.queries.submission import held_jobs, site_facts, still_waiting
 from brokerage.queries.task_status import queue_loads, surroundings
 from brokerage.queries.usable_input import peek, queues_of_failures
 from brokerage.queries.waiting import WaitingWork
@@ -210,6 +212,9 @@ def begun() -> dict[str, dict[str, int]]:
 
 HOT: tuple[tuple[str, Callable[[], Any], tuple[str, ...]], ...] = (
     *((f"claim for {work}", lambda work=work: claim_tasks("run", 60, TASK.generating, 20, work), ()) for work in WORK),
+    ("what is at the sites of submission", lambda: (site_facts(), held_jobs()), ()),
+    ("which jobs still wait", lambda: still_waiting(range(1, 30)), ()),
+    ("what was submitted and is over", submission.forget_ended, ()),
     ("claim what waits", lambda: claim_tasks("run", 60, ["pending"], 100), ()),
     ("claim of dead runs", lambda: claim_tasks("run", 60, TASK.live, 100, "dead claim"), ()),
     (
@@ -397,6 +402,7 @@ PREPARING = (
     retry_actions,
     memory_retry,
     reduced_input,
+    submission,
 )
 """The modules that prepare statements."""
 REST = (

@@ -21,7 +21,7 @@ from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.proposals import propose
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.bulk import Wish, start
-from brokerage.models import BulkAction, BulkTarget, Job, Pilot, Transfer
+from brokerage.models import BulkAction, BulkTarget, ComputingQueue, Job, Pilot, Transfer
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
 from tests.pages.test_browser import NOTE_VIOLATIONS, sign_in
@@ -40,7 +40,8 @@ def addresses(scene: Scene) -> Iterator[str]:
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
     GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
-    names = {"page-share": "Data", "page-user": "grace"}
+    names = {"page-share": "Data", "page-user": "grace", "page-submission-site": "SITE_GAMMA"}
+    ComputingQueue.objects.filter(name="GAMMA").update(submission="local")
     known: dict[str, Any] = {
         "task_id": scene.pending.id,
         "job_id": job.id,
@@ -64,6 +65,8 @@ def addresses(scene: Scene) -> Iterator[str]:
             yield reverse(str(pattern.name), kwargs=named)
     yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=7"
     yield "/config/draft/?key=jobbroker.NQUEUED_SAT_CAP&value=many"
+    yield "/submission/SITE_GAMMA/?state=Draining&cpu_slots=20"
+    yield "/submission/SITE_GAMMA/?state=Closed&cpu_slots=-3"
     yield f"/bulk/new/?of=tasks&act=priority&id={scene.running.id}"
     yield f"/tasks/{scene.running.id}/"
     yield f"/tasks/{scene.done.id}/"

@@ -103,7 +103,7 @@ def _lines(trial: Row) -> Iterator[str]:
     for share in (trial["steering"] or {}).get("shares", ()):
         before, after = share["percent"]
         yield f"  share {share['share']} for {share['vo']}: {_percent(before)} -> {_percent(after)}"
-    yield from (trial[name]["sentence"] for name in ("decisions", "steering") if trial[name] is not None)
+    yield from (trial[name]["sentence"] for name in ("decisions", "steering", "submission") if trial.get(name) is not None)
 
 
 def _percent(value: Any) -> str:

@@ -116,6 +116,8 @@ def _standing(number: int, standing: Document) -> Iterator[str]:
     for place in standing["places"]:
         ahead = "chance decides" if place["ahead"] is None else f"{place['ahead']} groups of jobs before it"
         yield f"  at {place['queue']}: {place['fault'] or ahead}"
+    for wait in standing.get("submission") or ():
+        yield f"  not submitted to {wait['site']}: {wait['text']} ({wait['reason']})"
     yield f"  {standing['asks']} asks of pilots since then, of which it suited {standing['suited']}"
     for passed in standing["passed"]:
         yield f"  {terminal.moment(passed['at'])} {passed['queue']}: {passed['why']}"

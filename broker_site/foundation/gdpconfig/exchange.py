@@ -43,7 +43,9 @@ def exported() -> str:
     lists = {HEAD: [_entry(override) for override in rows]}
     for kind in row_kinds():
         until = {mark.place: mark.until for mark in Steered.objects.filter(kind=kind.kind, until__isnull=False)}
-        lists[kind.member] = [_row_entry(place, text, until.get(place)) for place, text in kind.rows().items()]
+        entries = [_row_entry(place, text, until.get(place)) for place, text in kind.rows().items()]
+        if entries or kind.told_empty:
+            lists[kind.member] = entries
     return "{" + ",\n".join(_list(name, entries) for name, entries in lists.items()) + "}\n"
 
 

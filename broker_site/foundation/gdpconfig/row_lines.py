@@ -28,6 +28,8 @@ class RowLines(ABC):
     kind: ClassVar[str]
     member: ClassVar[str]
     columns: ClassVar[Sequence[Column]]
+    told_empty: ClassVar[bool] = True
+    """Whether an exported file has its list also where there is no row."""
 
     @abstractmethod
     def rows(self) -> Mapping[Place, str]:

@@ -13,23 +13,24 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
 from django.core.management import call_command
 
-from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
-from broker_site.foundation.access.models import Credential, User
+from broker_site.foundation.access.credentials import ensure_user, issue_user_token
+from broker_site.foundation.access.models import User
 from broker_site.foundation.access.roles import ROLES
-from broker_site.foundation.access.tokens import digest
 from broker_site.roof.embedded.instance import ROOT, Say, quiet
-from broker_site.roof.embedded.place import CLOSED, read_private, write_private
+from broker_site.roof.embedded.place import CLOSED, make_passed, read_private, write_private
 from broker_site.roof.embedded.users import own_user
-from broker_site.roof.supervisor.system import Pilot
+from broker_site.roof.supervisor.system import Pilot, System
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.storages import note_mark
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.pilot.storage_root import MARKER
+from brokerage.submitters.local_slots import enrolment_file, is_valid
 
 VO = "demo"
 ADMIN, MEMBER = "admin", "demo"
@@ -58,7 +59,7 @@ def people(folder: Path) -> People:
         ensure_user(ADMIN, password=kept["password"], superuser=True)
     if not User.objects.filter(username=MEMBER).exists():
         ensure_user(MEMBER, password=kept["member_password"], roles=[(VO, role) for role in ROLES])
-    if not _is_valid(kept.get("token", "")):
+    if not is_valid(kept.get("token", "")):
         kept["token"] = issue_user_token(User.objects.get(username=MEMBER), vo=VO, note="made by manage.py up").text
     write_private(file, json.dumps(kept))
     return People(ADMIN, kept["password"], MEMBER, kept["member_password"], kept["token"])
@@ -81,6 +82,7 @@ class PayloadRights:
     note: str = ""
 
 
+@cache
 def payload_rights(folder: Path) -> PayloadRights:
     """What this system allows; tried, not guessed."""
     root = os.geteuid() == 0
@@ -121,7 +123,7 @@ def local_pilots(folder: Path, per_queue: int | None = None, say: Say = quiet) -
     if rights.note:
         say(rights.note)
     for queue in ComputingQueue.objects.filter(local_pilots__gt=0).order_by("name"):
-        secret = _enrolment(folder / "enrolments", queue)
+        secret = enrolment_file(folder / "enrolments", queue.name, queue.site_id)
         for number in range(1, (queue.local_pilots if per_queue is None else per_queue) + 1):
             slot = f"{_path_part(queue)}-{number}"
             yield Pilot(
@@ -136,29 +138,32 @@ def local_pilots(folder: Path, per_queue: int | None = None, say: Say = quiet) -
             )
 
 
+def set_local_slots(system: System) -> None:
+    """Let the worker start pilots on this machine for queues with `submission: local`: as many as there are processors."""
+    folder, slots = system.folder, os.cpu_count() or 1
+    rights, work = payload_rights(folder), folder / "work" / "submitted"
+    make_passed(work, folder)
+    uids = [own_user(folder, f"submitted slot {n}").uid for n in range(1, slots + 1)] if rights.own_users else []
+    told = {
+        "server": system.url,
+        "software": str(SOFTWARE),
+        "work": str(work),
+        "enrolments": str(folder / "enrolments"),
+        "slots": slots,
+        "payload_uids": uids,
+        "hide": [str(hidden) for hidden in rights.hidden],
+    }
+    file = folder / "local-pilots.json"
+    write_private(file, json.dumps(told))
+    system.environment["GRIDBROKER_LOCAL_PILOTS"] = str(file)
+
+
 def _slot_size(queue: ComputingQueue) -> tuple[str, ...]:
     """The slot's size as the queue gives it; what the queue leaves open stays the pilot's own default."""
     named = (("--cores", queue.corecount), ("--memory-mb", queue.maxrss), ("--disk-mb", queue.maxwdir))
     return tuple(part for name, value in named if value for part in (name, str(value)))
 
 
-def _enrolment(folder: Path, queue: ComputingQueue) -> Path:
-    """The file with the queue's enrolment secret; a new secret when there is none that is still good."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    file = folder / _path_part(queue)
-    if not (file.exists() and _is_valid(file.read_text(encoding="utf-8").strip())):
-        issued = issue_enrolment(queue.name, site=queue.site_id, note="local pilots")
-        write_private(file, issued.text + "\n")
-    return file
-
-
 def _path_part(queue: ComputingQueue) -> str:
     """The queue's name as part of a path."""
     return quote(queue.name, safe="")
-
-
-def _is_valid(text: str) -> bool:
-    """Whether this is a credential that the database knows and nobody has revoked."""
-    return (
-        bool(text) and Credential.objects.filter(secret=digest(text), revoked_at__isnull=True, expires_at__isnull=True).exists()
-    )

@@ -213,6 +213,7 @@ def running(
             finally:
                 system.signs.close()
                 supervisor.stop()
+                end_leftovers(MARKER, str(servers.folder))  # pilots of submitted jobs, which no child is to end with
     finally:
         servers.stop()
         supervisor.close()

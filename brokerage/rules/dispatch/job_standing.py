@@ -82,6 +82,14 @@ class PassedBy:
         return {**asdict(self), "at": self.at.isoformat(), "pilot_id": str(self.pilot_id), "lacks": lacks}
 
 
+class SiteWait(NamedTuple):
+    """What keeps a job from being submitted to a site: the reason, and in words."""
+
+    site: str
+    reason: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobStanding:
     """A job that waits. `ahead` of `waiting` jobs of its task queue go before it; `more`: there are more than were counted.
@@ -99,10 +107,14 @@ class JobStanding:
     suited: int
     lacked: Mapping[str, int]
     passed: tuple[PassedBy, ...]
+    submission: tuple[SiteWait, ...] | None = None
+    """What keeps it from being submitted, by site; None: it goes to pilots that ask."""
 
     def to_document(self) -> dict[str, Any]:
         """As REST and the page's data have it."""
-        return {**asdict(self), "lacked": dict(self.lacked), "passed": [one.to_document() for one in self.passed]}
+        submission = None if self.submission is None else [wait._asdict() for wait in self.submission]
+        passed = [one.to_document() for one in self.passed]
+        return {**asdict(self), "lacked": dict(self.lacked), "passed": passed, "submission": submission}
 
 
 def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTurn], task_queue: int) -> Place | None:

@@ -77,12 +77,16 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration(Offer):
-    """A pilot that begins: its queue, where it runs, and what it offers. Process id 0 = not told."""
+    """A pilot that begins: its queue, where it runs, and what it offers. Process id 0 = not told.
+
+    `pilot_id`: of a pilot that was submitted for a job, which this process is.
+    """
 
     queue: Annotated[str, Field(min_length=1, max_length=60)]
     host: Annotated[str, Field(min_length=1, max_length=255)]
     slot: Annotated[str, Field(min_length=1, max_length=128)]
     pid: Amount = 0
+    pilot_id: Annotated[UUID, BeforeValidator(_request)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +94,15 @@ class JobRequest(Offer):
     """An ask for a job, or for up to `n`; the same `request` again means that the answer was lost.
 
     `cpu_time_s`: CPU seconds that are left. `wait_s`: how long the pilot will wait for the answer, if there is no job yet;
-    `last`: it leaves if there is none by then. `explain`: the answer to an ask in vain has a body that says why.
+    `last`: it leaves if there is none by then. `job`: the only one it wants, which was submitted with it: `request` is then the
+    number of the pilot. `explain`: the answer to an ask in vain has a body that says why.
     """
 
     request: Annotated[UUID, BeforeValidator(_request)]
     cpu_time_s: Amount | None = None
     wait_s: Annotated[float, Strict(), Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     n: Annotated[Whole, Field(ge=1, le=MOST_JOBS)] | None = None
+    job: Annotated[Whole, Field(ge=1, le=2**53)] | None = None
     last: Yes = False
     explain: Yes = False
 

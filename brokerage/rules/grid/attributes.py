@@ -52,6 +52,7 @@ from brokerage.rules.grid.fair_share import policy_fault
 
 QueueStatus = Literal["online", "standby", "brokeroff", "test", "offline", "paused"]
 QueueType = Literal["production", "analysis", "unified"]
+Submitters = Literal["none", "local"]
 Access = Literal["read_lan", "write_lan", "read_wan", "write_wan"]
 AccessState = Literal["ON", "OFF", "TEST"]
 QUEUE_STATUSES, QUEUE_TYPES = get_args(QueueStatus), get_args(QueueType)
@@ -212,8 +213,12 @@ def _may_be_empty(model: type[Attributes]) -> frozenset[str]:
 class SiteAttributes(Attributes):
     """A place that computes or stores."""
 
-    state: str = Field("ACTIVE", max_length=16, description="Only ACTIVE sites are used.")
+    state: str = Field("ACTIVE", max_length=16, description="Only ACTIVE sites are used; Draining ones end what they have.")
     nucleus: Flag = Field(False, description="May collect the outputs of tasks.")
+    cpu_slots: Count | None = Field(
+        None, description="Slots for jobs that compute, by which submission goes; empty: declared ones."
+    )
+    io_slots: Count | None = Field(None, description="The same for jobs that mostly read and write; empty: a tenth of cpu_slots.")
 
 
 class StorageAttributes(Attributes):
@@ -260,6 +265,7 @@ class QueueColumns(Attributes):
     local_pilots: Annotated[int, Field(ge=0, le=50), WHOLE, TEXT_NUMBER] = Field(
         0, description="Pilots that `up` and `demo` start for the queue."
     )
+    submission: Submitters = Field("none", description="local: its jobs are submitted, each with a pilot; none: pilots ask.")
 
 
 class QueueFurther(Attributes):

@@ -194,7 +194,7 @@ def queue_entry(name: str, raw: Mapping[str, Any], queue: QueueAttributes) -> Qu
     return QueueEntry(name, columns, tuple(used))
 
 
-OURS = ("local_pilots", "path", "url")
+OURS = ("local_pilots", "submission", "path", "url")
 """Attributes that only a document of our own can set: a feed starts no process and names no directory or server here."""
 
 

@@ -172,7 +172,7 @@ def _queue_row(queue: QueueEntry, storages: QueueStorages, facts: Facts, busy: _
         "input_space_gb": None if source is None or source is output else usable_gb(source),
         "max_io_intensity": switches.number("max_io_intensity"),
         "use_only_local_data": switches.on("use_only_local_data"),
-        "allow_no_pilot": switches.on("allow_no_pilot"),
+        "allow_no_pilot": switches.on("allow_no_pilot") or columns.get("submission", "none") != "none",
         "gpu": switches.on("gpu"),
         "allowed_processing": switches.text("allowed_processing"),
         "excluded_processing": switches.text("excluded_processing"),

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from broker_site.roof import demo
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
-from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, mark_storages, people
+from broker_site.roof.supervisor.local_site import GRID, People, local_pilots, mark_storages, people, set_local_slots
 
 LIMIT_S = 300.0
 
@@ -46,6 +46,7 @@ class Command(BaseCommand):
                 call_command("import_grid", str(GRID), verbosity=0)  # also over the grid of an older demo
             mark_storages(system.folder)
             demo.set_pace()
+            set_local_slots(system)
             return list(local_pilots(system.folder, say=self.stdout.write))
 
         try:

@@ -17,7 +17,7 @@ from broker_site.roof import tour
 from broker_site.roof.demo import CampaignFailed, Client
 from broker_site.roof.embedded import NoPlace, NotStarted
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running, sites_apart
-from broker_site.roof.supervisor.local_site import GRID, People, load_grid, local_pilots, mark_storages, people
+from broker_site.roof.supervisor.local_site import GRID, People, load_grid, local_pilots, mark_storages, people, set_local_slots
 from brokerage.models import ComputingQueue
 
 
@@ -56,6 +56,7 @@ class Command(BaseCommand):
                 tour.prepare()
             for name in mark_storages(system.folder):
                 self._say(f"storage {name} is not marked, so that its loss would not be seen: manage.py storage mark {name}")
+            set_local_slots(system)
             return list(local_pilots(system.folder, wanted, say=self._say))
 
         shown = {"GRIDBROKER_BANNER": settings.ENV.banner or tour.BANNER} if options["demo"] else {}
