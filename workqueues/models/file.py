@@ -56,6 +56,10 @@ class File(models.Model):
     )
     job_id = models.BigIntegerField(null=True, blank=True, help_text="last job that used the file (PANDAID)")
     out_job_id = models.BigIntegerField(null=True, blank=True, help_text="job that makes or made the file (OUTPANDAID)")
+    element_id = models.BigIntegerField(null=True, blank=True, help_text="element that has the file, or in which it was made")
+    report_due = models.BooleanField(
+        default=False, db_default=False, help_text="its end is yet to be told to the parent broker, from which it came"
+    )
     job_set_id = models.BigIntegerField(null=True, blank=True, help_text="job set that uses the file")
     is_waiting = text(1, "Y: waits for a real co-jumbo job")
     proc_status = text(64, "state of the job that uses it")
@@ -101,6 +105,10 @@ class File(models.Model):
                 condition=Q(attempt_nr__gte=EVERY, status__in=sorted(INPUT_FILE.live)),
             ),
             models.Index(fields=["task"], name="file_to_merge", condition=Q(status="prepared")),
+            models.Index(fields=["element_id", "id"], name="file_of_element", condition=Q(element_id__isnull=False)),
+            models.Index(
+                fields=["task"], name="file_to_report", condition=Q(report_due=True, status__in=sorted(INPUT_FILE.final))
+            ),
             models.Index(fields=["out_job_id"], name="file_out_job", condition=Q(out_job_id__isnull=False)),
         ]
 

@@ -56,6 +56,9 @@ class Task(models.Model):
     work_queue = models.ForeignKey(
         "workqueues.WorkQueue", models.PROTECT, null=True, blank=True, db_index=False, help_text="work queue (WORKQUEUE_ID)"
     )
+    work_to = models.CharField(
+        max_length=8, default="own", db_default="own", help_text="who does its work: own queues, children, or who is first"
+    )
     resource_type = text(56, "class of the jobs' resources: SCORE, MCORE, ...")
 
     status = models.CharField(max_length=64, choices=[(s, s) for s in TASK.states], help_text="state of the machine `task`")
@@ -153,6 +156,8 @@ class Task(models.Model):
             models.Index(fields=["quarantined_at"], name="task_quarantined", condition=Q(quarantined_at__isnull=False)),
             # Tasks with the parameter disableReassign: rare, and looked for in every run of the agent reap.
             models.Index(fields=["id"], name="task_keeps_jobs", condition=Q(ended_at__isnull=True, split_rule__contains="DI=1")),
+            # Tasks whose work goes to child brokers: few or none, and looked for in every run of the agent offer.
+            models.Index(fields=["id"], name="task_of_children", condition=Q(ended_at__isnull=True) & ~Q(work_to="own")),
             models.Index(fields=["parent_tid"], name="task_by_parent"),
             models.Index(fields=["vo", "user_name", "task_name"], name="task_by_name"),
             models.Index(fields=["status", "-id"], name="task_list_by_state"),

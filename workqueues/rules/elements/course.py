@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import reduce
 
-from workqueues.states import ELEMENT_ENDED, ELEMENT_STATES
+from workqueues.states.elements import ELEMENT
 
 
 class Conflict(ValueError):
@@ -15,7 +15,7 @@ class Conflict(ValueError):
 
 def later(one: str, other: str) -> str:
     """Which of two states comes later in the course."""
-    return max(one, other, key=ELEMENT_STATES.index)
+    return max(one, other, key=ELEMENT.course.index)
 
 
 def inbox_state(elements: Collection[str], own: str | None) -> str | None:
@@ -23,21 +23,21 @@ def inbox_state(elements: Collection[str], own: str | None) -> str | None:
 
     Raises ValueError for a state that no element has.
     """
-    if unknown := [state for state in elements if state not in ELEMENT_STATES]:
+    if unknown := [state for state in elements if state not in ELEMENT.course]:
         raise ValueError(f"no element has the state {unknown[0]!r}")
     if not elements:
         return own
-    state = _ended(elements) if all(state in ELEMENT_ENDED for state in elements) else _under_way(elements)
+    state = _ended(elements) if all(state in ELEMENT.final for state in elements) else _under_way(elements)
     return state if own is None else later(own, state)
 
 
 def _under_way(elements: Collection[str]) -> str:
     """While not all have ended: that of the one furthest on its way; what waits is there, so its task was acquired."""
-    return next((state for state in ("CancelRequested", "Running") if state in elements), "Acquired")
+    return next((state for state in ELEMENT.first_told if state in elements), "Acquired")
 
 
 def _ended(elements: Collection[str]) -> str:
-    return next((state for state in ("Canceled", "Failed") if state in elements), "Done")
+    return next((state for state in ELEMENT.worst if state in elements), "Done")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,3 +45,9 @@ def _data(wishes: SiteWishes) -> Iterator[Places]:
             yield wishes.parents
     if not wishes.trusts_pileup_sites:
         yield wishes.pileup
+
+
+def data_missing(wishes: SiteWishes, site: str) -> str:
+    """What the element reads at a site that is not there: the first dataset in words; empty: all is there."""
+    lacking = (name for places in _data(wishes) for name, there in places.items() if site not in there)
+    return next(lacking, "")

@@ -15,6 +15,9 @@ class TaskMachine(Machine):
     generating = Names("ready running scouting topreprocess preprocessing")
     """Jobs are made of its inputs, or before all others that of its preprocessing step (facts on tasks 1.1.1)."""
 
+    offered = Names("ready running")
+    """Elements are cut of its inputs for child brokers: it waits for no first jobs that show what it needs."""
+
     jobless = Names("ready topreprocess")
     """It leaves them with the first jobs that are made of it."""
 
@@ -334,12 +337,6 @@ corrupt  | done          | corrupted
 """,
     final="cancelled discarded failed fatal merged corrupted",
 )
-
-ELEMENT_STATES = Names("Available Negotiating Acquired Running Done Failed CancelRequested Canceled")
-"""The states of an element in the order of its course, as the documents write them: of two the later one holds."""
-
-ELEMENT_ENDED = Names("Done Failed Canceled")
-"""The work of an element is over."""
 
 SITE_OPEN = Names("Normal")
 """Sites that take new work; the words are those of the documents on work queues."""

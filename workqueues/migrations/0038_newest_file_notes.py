@@ -8,7 +8,7 @@ FORGET_BROKEN = 'DROP INDEX CONCURRENTLY IF EXISTS file_change_of_task'
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('workqueues', '0036_task_notes'),
+        ('workqueues', '0037_elements'),
     ]
 
     # Files are noted meanwhile.
