@@ -137,6 +137,29 @@ JOBS_TO_WAIT | int jobs | 20 | 1..10000 | facts on workflows 7.2
     New files of a parent that still runs are collected until there are enough for so many jobs; nChunksToWait of a task comes
     first.
 
+[elements]
+WORK_TO | enum own children first | own | | row X5; decision J7
+    Who does the work of tasks that do not say it: own queues, child brokers that pull it, or whoever is first. A task that cannot
+    be divided into elements goes to own queues.
+WORK_TO_<activity> | enum own children first | unset | | row X5
+    The same for tasks of one activity: production, analysis or generic.
+ELEMENT_FILES | int files | 1000 | 1..1000 | row W1; decision J2
+    Most files, or records of a task without input, of one element: what a child broker pulls at a time.
+ELEMENTS_AHEAD | int elements | 1000 | 1..100000 | row W1
+    So many elements of one task wait at most; the next are cut when these are pulled.
+LEASE | duration | 15min | 1s..30d | row W6; decision J3
+    How long a child broker has an element after it was last heard of; then what is not settled is available again.
+LOCATIONS | duration | 1h | 1s..30d | row W5; facts on work queues b3
+    How often the places of the files of elements are looked up that wait.
+CANCEL_GRACE | duration | 1d | 1s..30d | facts on work queues b2
+    An element whose cancellation was asked for ends so much later, also where its child says nothing.
+EMPTY_GROUP | duration | 5min | 1s..30d | decision J6
+    How long a group of elements is kept of which none waits.
+WORK_PER_CYCLE | int elements | 100 | 1..1000 | row W2; facts on work queues b5
+    As a child: most elements of one pull.
+CLOCK_ERROR | duration | 1d | 1s..30d | row X5
+    A broker whose clock is off by more than this is told so. Leases do not depend on it.
+
 [jobsplitter]
 MAX_FILES_PER_JOB | int files | 200 | 1..10000 | facts on splitting 8.1
     Most master files of a job whose task sets neither nFilesPerJob nor nMaxFilesPerJob.

@@ -6,13 +6,16 @@ from collections.abc import Sequence
 
 from django.db import transaction
 
+from broker_site.foundation import gdpconfig
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.moves import datasets_born, move_task
 from workqueues.ledger.output_names import claim_outputs
-from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, WorkQueue
+from workqueues.models import Dataset, JobParamsTemplate, OutputTemplate, PulledElement, Task, WorkQueue
+from workqueues.rules.jobs.activity import activity_of
 from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.refine import DatasetPlan, OutputName, TaskPlan
+from workqueues.rules.refine.division import chosen
 from workqueues.rules.refine.types import OutputTemplatePlan
 from workqueues.states import WRITTEN_TYPES
 
@@ -26,7 +29,8 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
         datasets_born(datasets, who, "defined with the task")
         if parse(task.split_rule).preprocessing:
             OutputTemplate.objects.filter(task_id=task_id).delete()  # that of the log of the step, of which no more jobs are made
-        add_templates(task_id, plan.templates, datasets)
+        lot = PulledElement.objects.filter(task_id=task_id).values_list("work__serials", flat=True).first()
+        add_templates(task_id, plan.templates, datasets, lot)
         JobParamsTemplate.objects.update_or_create(task_id=task_id, defaults={"job_params_template": plan.job_parameters})
         move_task(
             task,
@@ -36,12 +40,25 @@ def define(run_id: str, task_id: int, plan: TaskPlan, work_queue: WorkQueue, gsh
             work_queue=work_queue,
             resource_type=resource_type,
             error_dialog="",
-            **{**plan.columns, "gshare": gshare},
+            **{**plan.columns, "gshare": gshare, "work_to": _work_to(task, plan)},
         )
 
 
-def add_templates(task_id: int, templates: Sequence[OutputTemplatePlan], datasets: Sequence[Dataset]) -> None:
-    """Store how the outputs of a task are named; `datasets`: the rows of those of its plan, in order."""
+def _work_to(task: Task, plan: TaskPlan) -> str:
+    """Who does its work, from now on."""
+    activity = activity_of(task.prod_source_label)
+    of_activity = gdpconfig.value("elements", "WORK_TO_<activity>", vo=task.vo, activity=activity)
+    key = of_activity or gdpconfig.value("elements", "WORK_TO", vo=task.vo)
+    return chosen(str(plan.columns.get("work_to") or ""), key, plan.divided)
+
+
+def add_templates(
+    task_id: int, templates: Sequence[OutputTemplatePlan], datasets: Sequence[Dataset], lot: int | None = None
+) -> None:
+    """Store how the outputs of a task are named; `datasets`: the rows of those of its plan, in order. `lot`: serial numbers that
+    its parent broker cut for it; None: all are its own.
+    """
+    largest = LARGEST_NUMBERS[0]
     OutputTemplate.objects.bulk_create(
         OutputTemplate(
             task_id=task_id,
@@ -49,7 +66,7 @@ def add_templates(task_id: int, templates: Sequence[OutputTemplatePlan], dataset
             filename_template=t.filename_template,
             source_name=t.source_name,
             serial_nr=t.serial_nr,
-            max_serial_nr=LARGEST_NUMBERS[0],
+            max_serial_nr=largest if lot is None else min(t.serial_nr + lot, largest),
             stream_name=t.stream_name,
             out_type=t.out_type,
             optional=t.optional,

@@ -19,6 +19,8 @@ FLAGS: Mapping[str, str] = {
     "rd": "random",
     "ic": "index_consistent",
     "cc": "checked",
+    "pu": "pileup",
+    "pd": "parent_data",
 }
 NUMBERS: Mapping[str, str] = {"ratio": "ratio", "er": "event_ratio"}
 COUNTS: Mapping[str, str] = {"np": "files_per_job"}
@@ -30,6 +32,7 @@ class Attributes:
 
     `ratio`: files for each file of the master; `event_ratio`: events for each event of the master, instead; `files_per_job`:
     that many a job, whatever the master; `many_time`: many tasks read it; `everywhere`: every queue has it (cvmfs);
+    `pileup`, `parent_data`: what it is to the input, which counts where other brokers pull the work;
     `checked`: of a dataset that the parent wrote only files that are known to be good.
     """
 
@@ -44,6 +47,8 @@ class Attributes:
     random: bool = False
     index_consistent: bool = False
     checked: bool = False
+    pileup: bool = False
+    parent_data: bool = False
 
     @property
     def tracked(self) -> bool:

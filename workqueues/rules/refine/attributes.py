@@ -28,19 +28,36 @@ _FLAGS = {
     "ic": "ic",
     "check": "cc",
     "cc": "cc",
+    "pileup": "pu",
+    "pu": "pu",
+    "parentData": "pd",
+    "pd": "pd",
 }
 _NUMBERS = {"ratio": "ratio", "eventRatio": "er", "er": "er", "nFilesPerJob": "np", "np": "np"}
-_ORDER = ("repeat", "nosplit", "manytime", "cvmfs", "ru", "rd", "ud", "ic", "cc", "ratio", "er", "np")
+_ORDER = ("repeat", "nosplit", "manytime", "cvmfs", "ru", "rd", "ud", "ic", "cc", "pu", "pd", "ratio", "er", "np")
 _NAMES = {
     "ru": "reusable",
     "rd": "random",
     "ud": "usedup",
     "ic": "indexConsistent",
     "cc": "check",
+    "pu": "pileup",
+    "pd": "parentData",
     "er": "eventRatio",
     "np": "nFilesPerJob",
 }
-WISHES = ("ratio", "eventRatio", "nFilesPerJob", "random", "reusable", "usedup", "indexConsistent", "check")
+WISHES = (
+    "ratio",
+    "eventRatio",
+    "nFilesPerJob",
+    "random",
+    "reusable",
+    "usedup",
+    "indexConsistent",
+    "check",
+    "pileup",
+    "parentData",
+)
 """Keys of an item that say the same as a word of `attributes`."""
 OF_A_MASTER = ("manytime", "cvmfs", "rd", "ud", "ic", "cc")
 """What may be said of the datasets that jobs are cut from; the rest deals out the files of secondary ones."""

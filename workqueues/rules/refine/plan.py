@@ -18,6 +18,7 @@ from workqueues.rules.jobs.sandbox import source_filled
 from workqueues.rules.refine.contradictions import cuts_events, goal_per_mille
 from workqueues.rules.refine.data_rights import NOT_READ_ANY_MORE
 from workqueues.rules.refine.datasets import check_events, dataset_plans, offset_of, template_plans
+from workqueues.rules.refine.division import undivided
 from workqueues.rules.refine.items import command_line
 from workqueues.rules.refine.prepro_spec import step_label
 from workqueues.rules.refine.production import near_words
@@ -115,8 +116,10 @@ def plan(
         return TaskFaults((problem("", "length", f"split rule of {len(rule)} characters, the limit is {TASK['split_rule']}"),))
     streams = output_streams(items)
     datasets = dataset_plans(items, task, known)
+    divided = next(undivided(task, items), None) is None
     return TaskPlan(
         columns=_columns(task, task_id, user_name, parent, rule),
+        divided=divided,
         datasets=datasets,
         templates=template_plans(items, streams, datasets),
         job_parameters=planned_parameters(document),

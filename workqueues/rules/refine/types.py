@@ -177,8 +177,8 @@ class TaskPlan:
     `shares_outputs`: other tasks of its owner may write to its datasets too (allowTaskDuplication). `continues`: a dataset of
     another task, of which it makes lost files again. `skips_used_by`: tasks whose files it leaves out. `newer_attempts`: of files
     that are named. `max_attempt`
-    and `max_failure` hold for each file of a master dataset (None: no limit). `notes` is what the submitter should know although
-    nothing is wrong.
+    and `max_failure` hold for each file of a master dataset (None: no limit). `divided`: its work can be divided into elements.
+    `notes` is what the submitter should know although nothing is wrong.
     """
 
     columns: Mapping[str, object]
@@ -191,6 +191,7 @@ class TaskPlan:
     continues: str = ""
     skips_used_by: tuple[int, ...] = ()
     newer_attempts: bool = False
+    divided: bool = False
     notes: tuple[Problem, ...] = ()
 
 

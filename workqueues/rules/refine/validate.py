@@ -13,6 +13,7 @@ from workqueues.rules.jobs.command_length import too_long
 from workqueues.rules.jobs.sandbox import source_filled, with_sandbox
 from workqueues.rules.refine.characters import check_characters
 from workqueues.rules.refine.contradictions import check_together
+from workqueues.rules.refine.division import undivided
 from workqueues.rules.refine.items import command_line, read_items, with_further_datasets
 from workqueues.rules.refine.templates import check_items, output_streams
 from workqueues.rules.refine.types import MOST_LISTED, TaskDocument
@@ -42,6 +43,8 @@ def read_task(params: Mapping[str, object]) -> TaskDocument:
     if wrong := too_long(source_filled(command_line(items, output_streams(items)), task.sourceURL)):
         problems.append(problem("jobParameters", "length", f"{wrong}: give long lists in a file"))
     together = [*check_together(task), *check_items(items, task)]
+    if task.workTo not in (None, "own"):
+        together += [problem(field, "contradiction", why) for field, why in undivided(task, items)]
     if any(p.field in COUNTS for p in problems):  # what cannot be read is not missing too
         together = [p for p in together if (p.field, p.rule) != ("nFiles", "required")]
     return TaskDocument(task, items, bounded([*deep, *problems, *together]))

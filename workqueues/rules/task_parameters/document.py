@@ -228,6 +228,13 @@ class TaskParameters(BaseModel):
         "when it is made, and open to the other queues once it has waited there. Absent: as the key BINDING says."
     )
     bindingAfter: Whole = number("With binding late_after: seconds that a job waits at its queue first.", low=1)
+    workTo: Literal["own", "children", "first"] | None = parameter(
+        "Who does the work: own queues, child brokers that pull it, or whoever is first. Absent: as the key WORK_TO says.",
+        column="work_to",
+    )
+    team: str = text("Only child brokers of this team pull its work, and those that have none.", length=64)
+    trustSitelists: Flag = flag("Child brokers run it at sites that do not have its input, which is read over the network.")
+    trustPUSitelists: Flag = flag("So they do where a site does not have its pile-up.")
     ipConnectivity: str = text("full or http, with #IPv4 or #IPv6.", pattern=r"(full|http)(#IPv[46])?")
     allowInputLAN: Literal["use", "only"] | None = parameter("Direct reading in the site; only: not at queues without.")
     allowInputWAN: Flag = flag("Input may be read from other sites, at queues that do so.", code="IW")

@@ -81,6 +81,8 @@ class Input(Template):
     usedup: Flag = flag("Duplicates are kept; the catalogue has none in a dataset.")
     indexConsistent: Flag = flag("Files whose number no partner dataset has are left out.")
     check: Flag = flag("Of a dataset that the parent wrote only files that it has finished and that are not lost.")
+    pileup: Flag = flag("Pile-up: child brokers run the work where all of it is, or as trustPUSitelists says.")
+    parentData: Flag = flag("Parents of the input: child brokers run the work where all of them are, or as trustSitelists says.")
     files: Names = parameter("Only these files of its datasets, each of which must be there.", ())
 
 
