@@ -18,12 +18,20 @@ from django.urls.resolvers import RegexPattern, RoutePattern
 from django.utils.regex_helper import normalize
 
 from broker_site.foundation.access.authentication import principal_of_token
-from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_pilot_token, issue_user_token, revoke
+from broker_site.foundation.access.credentials import (
+    ensure_user,
+    issue_enrolment,
+    issue_pilot_token,
+    issue_user_token,
+    revoke,
+)
 from broker_site.foundation.access.models import User
 from broker_site.foundation.access.permissions import ADMIN, OPEN, PERMISSIONS
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.routes import ANY, Route
 from broker_site.foundation.access.tokens import mint_job_token
+from workqueues.ledger.child_brokers import add_child
 
 VO = "atlas"
 QUEUE = "MATRIX"
@@ -82,6 +90,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "pilot:report": frozenset({"pilot"}),
     "pilot:settled": frozenset({"pilot"}),
     "job:report": frozenset({"job"}),
+    "tree:edit": frozenset({"operator", "superuser"}),
+    "tree:pull": frozenset({"child"}),
+    "tree:report": frozenset({"child"}),
 }
 """Permission -> names of the callers that have it. The session is that of a submitter."""
 
@@ -124,6 +135,7 @@ def callers() -> list[Caller]:
     enrolment = issue_enrolment(QUEUE)
     tokens["enrolment"] = enrolment.text
     tokens["pilot"] = issue_pilot_token(principal_of_token(enrolment.text), uuid4()).text
+    tokens["child"] = add_child(f"matrix-{uuid4()}", "", "", SYSTEM).secret
     tokens["job"] = mint_job_token(JOB, 1, 600)
     tokens["other-job"] = mint_job_token(JOB + 1, 1, 600)
     tokens["forged"] = mint_job_token(JOB, 1, 600)[:-4] + "0000"

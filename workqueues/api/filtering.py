@@ -18,10 +18,11 @@ from broker_site.foundation.rest.filtering import (
     TimeFilter,
     is_named,
 )  # fmt: skip
-from workqueues.models import Dataset, Task
+from workqueues.models import ChildBroker, Dataset, ElementGroup, Task
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
 from workqueues.models.file import STATUSES as FILE_STATUSES
 from workqueues.states import PREMERGED_TYPES, TASK, TYPES
+from workqueues.states.elements import ELEMENT
 
 WILD = "* and ? are wildcards"
 PRIORITIES = (-(1 << 31), (1 << 31) - 1)
@@ -134,3 +135,30 @@ class FileFilter(WithoutPremerged):
     why = NameFilter(label="Held back", field_name="held", help_text="why it is not given to jobs")
     fsize = NumberFilter(label="Size", help_text="bytes")
     attempt_nr = NumberFilter(label="Attempts")
+
+
+def _of_team(text: str, using: str) -> Q:
+    return Q(group__in=ElementGroup.objects.using(using).filter(is_named("team", text)).values("id"))
+
+
+def _of_children(text: str, using: str) -> Q:
+    return Q(child__in=ChildBroker.objects.using(using).filter(is_named("name", text)).values("id"))
+
+
+class ElementFilter(ListFilter):
+    aliases = {"task_id": "task", "state": "status", "child_broker": "child"}
+    in_order = frozenset({"status"})
+
+    status = AnyOf(ELEMENT.course, label="State")
+    task = IdFilter(label="Task", field_name="task_id", narrow=True, help_text="number of the task")
+    child = NameFilter(
+        label="Child broker", condition=_of_children, help_text=f"child broker that has it, or had it last; {WILD}"
+    )
+    site = NameFilter(label="Site", help_text=f"site of the child for which it was pulled; {WILD}")
+    vo = NameFilter(label="VO", condition=of_tasks("vo"))
+    team = NameFilter(label="Team", condition=_of_team, help_text="team that may have it, while it waits")
+    id = IdFilter(label="Number", narrow=True, help_text="number of the element")
+    priority = NumberFilter(label="Priority", least=PRIORITIES[0], most=PRIORITIES[1])
+    try_nr = NumberFilter(label="Try", help_text="number of the pull that took it; 0: none yet")
+    age = AgeFilter(label="Time in its state", field_name="status_since")
+    told_at = TimeFilter(label="Told", help_text="when its child last said something of it")

@@ -30,7 +30,7 @@ TASK_MORE = (
     "ram_unit", "base_ram_count", "walltime", "walltime_unit", "base_walltime", "cpu_time", "cpu_time_unit", "cpu_efficiency",
     "out_disk_count", "out_disk_unit", "work_disk_count", "work_disk_unit", "io_intensity", "io_intensity_unit", "disk_io",
     "disk_io_unit", "merge_core_count", "merge_ram_count", "merge_ram_unit", "merge_walltime", "merge_walltime_unit", "cloud",
-    "site", "event_service", "use_jumbo", "ami_flag", "agent_faults", "faulty_agent",
+    "site", "work_to", "event_service", "use_jumbo", "ami_flag", "agent_faults", "faulty_agent",
 )  # fmt: skip
 
 

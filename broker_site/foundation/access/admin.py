@@ -18,6 +18,7 @@ from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin, ReadOnlyAdmin
 
 _DAY_S = 86_400
+_MADE_ELSEWHERE = "Pilots get their tokens by enrolling, child brokers where they are added."
 
 
 class RoleInline(admin.TabularInline):
@@ -43,7 +44,7 @@ class RoleAdmin(AuditedAdmin):
 class CredentialForm(forms.ModelForm):
     """What a new credential is for; the secret is ours to make."""
 
-    kind = forms.ChoiceField(choices=[(k, k) for k in ("user", "enrolment")], help_text="Pilots get their tokens by enrolling.")
+    kind = forms.ChoiceField(choices=[(k, k) for k in ("user", "enrolment")], help_text=_MADE_ELSEWHERE)
     roles = forms.MultipleChoiceField(
         choices=[(r, r) for r in ROLES],
         required=False,

@@ -53,6 +53,7 @@ class _StoredCredential:
     owner: str
     owner_group: str
     subject: UUID | None
+    note: str
     roles: frozenset[str] | None
     expires_at: datetime | None
     until: float
@@ -109,7 +110,9 @@ def principal_of_token(text: str) -> Principal:
     verified = _verify(text)
     if verified.expires_at is not None and verified.expires_at <= clock.now():
         raise BadToken("the token has expired")
-    return _user_of_token(verified) if verified.kind == Credential.Kind.USER else _worker(verified)
+    if verified.kind == Credential.Kind.USER:
+        return _user_of_token(verified)
+    return _child(verified) if verified.kind == Credential.Kind.CHILD else _worker(verified)
 
 
 def forget_verified() -> None:
@@ -222,6 +225,12 @@ def _worker(verified: _StoredCredential) -> Principal:
     )
 
 
+def _child(verified: _StoredCredential) -> Principal:
+    """A child broker, under the name that was noted with its token."""
+    name = f"child broker {verified.note}".strip()
+    return Principal("child", name, vo=verified.vo, credential=verified.id, prefix=verified.prefix)
+
+
 def _some(queues: Sequence[str]) -> str:
     """The first of the queues, and how many there are beside it: a name has an end."""
     return f"{queues[0]} and {len(queues) - 1} more" if len(queues) > 1 else "".join(queues)
@@ -268,6 +277,7 @@ def _verify(text: str) -> _StoredCredential:
         owner=row.owner,
         owner_group=row.owner_group,
         subject=row.subject,
+        note=row.note,
         roles=frozenset(row.claims["roles"]) if row.claims.get("roles") is not None else None,
         expires_at=row.expires_at,
         until=now + (PILOT_CACHE_S if row.kind == Credential.Kind.PILOT else CACHE_S),

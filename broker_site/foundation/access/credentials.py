@@ -135,6 +135,12 @@ def issue_pilot_token(
 
 
 @transaction.atomic
+def issue_child_token(*, vo: str = "", note: str = "", by: Principal = SYSTEM) -> IssuedCredential:
+    """A token with which a child broker pulls work of this VO (empty: of all), until it is revoked. `note`: the child's name."""
+    return _issue(Credential(kind=Credential.Kind.CHILD, vo=vo, note=note), None, by)
+
+
+@transaction.atomic
 def revoke(credentials: Iterable[Credential], *, reason: str = "", by: Principal = SYSTEM) -> int:
     """Revoke these and, of enrolments, their pilots; the number of credentials that were good before. Effective within five
     seconds.

@@ -32,7 +32,8 @@ SELECT r.rolname, r.rolsuper, r.rolcreatedb, r.rolcreaterole,
   EXISTS (SELECT FROM tables WHERE has_any_column_privilege(r.oid, oid, 'INSERT, UPDATE')
     OR has_table_privilege(r.oid, oid, 'DELETE, TRUNCATE, TRIGGER')),
   EXISTS (SELECT FROM tables WHERE relname = ANY(%s) AND (has_table_privilege(r.oid, oid, 'SELECT')
-    OR relname <> 'access_audit' AND has_any_column_privilege(r.oid, oid, 'SELECT')))
+    OR relname NOT IN ('access_audit', 'access_credential') AND has_any_column_privilege(r.oid, oid, 'SELECT')
+    OR relname = 'access_credential' AND has_column_privilege(r.oid, oid, 'secret', 'SELECT')))
 FROM pg_roles r WHERE r.rolname = current_user
 """
 MONITORING_NAMES = (

@@ -39,15 +39,16 @@ class Credential(models.Model):
     """A secret that somebody holds; we keep its SHA-256 only.
 
     Kinds: `user` (stands on its user's roles), `enrolment` (lets the pilots of its queues enrol), `pilot` (lets one pilot ask for
-    jobs at one queue; made from an enrolment, its `parent`, whose pilot kind, owner and group it has). Revoking an enrolment
-    revokes its pilots; an expired one only enrols nobody any more, which is how a secret is rotated without losing pilots. Job
-    tokens are signed and have no row.
+    jobs at one queue; made from an enrolment, its `parent`, whose pilot kind, owner and group it has), `child` (lets a child
+    broker pull work; it lasts until it is revoked). Revoking an enrolment revokes its pilots; an expired one only enrols nobody
+    any more, which is how a secret is rotated without losing pilots. Job tokens are signed and have no row.
     """
 
     class Kind(models.TextChoices):
         USER = "user"
         ENROLMENT = "enrolment"
         PILOT = "pilot"
+        CHILD = "child"
 
     class PilotKind(models.TextChoices):
         """Whose work pilots do: that of everybody, or of one owner (decision H4)."""
@@ -118,7 +119,12 @@ class Credential(models.Model):
                 condition=~Q(kind="pilot") | Q(subject__isnull=False, parent__isnull=False, expires_at__isnull=False),
                 name="access_credential_pilot_has_all",
             ),
-            models.CheckConstraint(condition=Q(kind__in=["user", "enrolment", "pilot"]), name="access_credential_kind_known"),
+            models.CheckConstraint(
+                condition=~Q(kind="child") | Q(user__isnull=True, expires_at__isnull=True), name="access_credential_child_lasts"
+            ),
+            models.CheckConstraint(
+                condition=Q(kind__in=["user", "enrolment", "pilot", "child"]), name="access_credential_kind_known"
+            ),
         ]
         indexes = [
             models.Index(fields=["prefix"], name="access_credential_prefix"),
@@ -145,7 +151,7 @@ class Audit(models.Model):
 
     at = models.DateTimeField(db_default=Now(), editable=False)
     who = models.CharField(max_length=200, help_text="Name of the user, pilot or job; `system` for operator commands.")
-    kind = models.CharField(max_length=10, help_text="The kind of credential: anonymous, user, enrolment, pilot or job.")
+    kind = models.CharField(max_length=10, help_text="The kind of credential: anonymous, user, enrolment, pilot, child or job.")
     prefix = models.CharField(max_length=16, blank=True, help_text="The displayed part of the credential.")
     vo = models.CharField("VO", max_length=64, blank=True)
     act = models.CharField(max_length=100)

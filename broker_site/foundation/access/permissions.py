@@ -61,6 +61,9 @@ pilot:match     | pilot     |                       |
 pilot:report    | pilot     |                       |
 pilot:settled   | pilot     |                       |
 job:report      | job       |                       | own
+tree:edit       | user      | operator              | audited
+tree:pull       | child     |                       |
+tree:report     | child     |                       |
 """
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 if TYPE_CHECKING:
     from broker_site.foundation.access.models import User
 
-Kind = Literal["anonymous", "user", "enrolment", "pilot", "job"]
+Kind = Literal["anonymous", "user", "enrolment", "pilot", "child", "job"]
 """What a principal is, and so which permissions it can have at all."""
 
 
@@ -34,10 +34,10 @@ class Principal:
     """An authenticated caller, or nobody (`ANONYMOUS`).
 
     `roles` maps a VO to the roles held there, read from the database for this very request. `site`, `queues` and `vo` bind an
-    enrolment secret or a pilot to its place; an empty `vo` there means any. Their `pilot_kind` is generic or private; a private
-    pilot does the work of `owner` in `owner_group` only (empty: in any group). `subject` is the pilot's id. `credential` and
-    `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may be displayed. `limited`: that
-    of a user has less than the user: one VO, or some roles.
+    enrolment secret or a pilot to its place, and `vo` a child broker; an empty `vo` there means any. Their `pilot_kind` is
+    generic or private; a private pilot does the work of `owner` in `owner_group` only (empty: in any group). `subject` is the
+    pilot's id. `credential` and `prefix` name the stored credential that was shown, if any; `prefix` is the part of it that may
+    be displayed. `limited`: that of a user has less than the user: one VO, or some roles.
     """
 
     kind: Kind

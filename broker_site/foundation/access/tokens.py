@@ -17,14 +17,14 @@ from django.conf import settings
 from broker_site.foundation.access.principal import JobClaim
 from broker_site.foundation.kernel import clock
 
-PREFIXES = {"user": "gbu_", "enrolment": "gbe_", "pilot": "gbp_"}
+PREFIXES = {"user": "gbu_", "enrolment": "gbe_", "pilot": "gbp_", "child": "gbc_"}
 """Kind of a stored credential -> how its text begins, so that a leaked one is recognised by those who scan for secrets."""
 
 JOB_PREFIX = "gbj_"
 SHOWN = 12
 """Characters of a secret that may be displayed: the kind and 48 random bits; 208 bits stay unknown."""
 
-_STORED = re.compile(r"gb[uep]_[A-Za-z0-9_-]{43}", re.ASCII)
+_STORED = re.compile(r"gb[uepc]_[A-Za-z0-9_-]{43}", re.ASCII)
 _NUMBER = r"(0|[1-9][0-9]{0,18})"
 _JOB = re.compile(rf"gbj_({_NUMBER}\.{_NUMBER}\.{_NUMBER}\.{_NUMBER}(?:\.{_NUMBER})?)\.([0-9a-f]{{64}})", re.ASCII)
 

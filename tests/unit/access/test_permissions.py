@@ -15,6 +15,7 @@ SUPERUSER = Principal("user", "root", superuser=True, roles={"atlas": frozenset(
 PILOT = Principal("pilot", "pilot 1", queues=("ALPHA",))
 ATLAS_PILOT = Principal("pilot", "pilot 2", queues=("ALPHA",), vo="atlas")
 ENROLMENT = Principal("enrolment", "enrolment of ALPHA", queues=("ALPHA",))
+CHILD = Principal("child", "child broker 1")
 JOB = Principal("job", "job 7", job=JobClaim(7, 1, 0))
 
 
@@ -34,7 +35,7 @@ READS = {p for p in PERMISSIONS if ":read" in p} | {"token:own", "view:save"}
 OPERATES = {
     *("task:command", "task:pause", "task:avalanche", "dataset:grant", "job:rebroker", "task:look", "queue:look", "share:look"),
     "task:transcend",
-    *("transfer:retry", "transfer:cancel", "link:edit", "dataset:close", "dataset:recover"),
+    *("transfer:retry", "transfer:cancel", "link:edit", "tree:edit", "dataset:close", "dataset:recover"),
     *("task:priority", "task:share", "task:release", "task:split", "task:attributes", "task:reassign", "task:tries"),
     *("job:kill", "job:retry", "task:input", "bulk:make"),
 }
@@ -45,6 +46,7 @@ OPERATES = {
     [
         (ENROLMENT, {"pilot:register", "site:advertise"}),
         (PILOT, {"pilot:match", "pilot:report", "pilot:settled"}),
+        (CHILD, {"tree:pull", "tree:report"}),
         (JOB, {"job:report"}),
         (SUPERUSER, READS | OPERATES | {"config:edit", "share:edit", "change:draft"}),
         (
