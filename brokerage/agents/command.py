@@ -25,6 +25,7 @@ from workqueues.ledger.commands import (
     exhaust_retry,
     kill_children,
 )
+from workqueues.ledger.elements.returning import cancel
 from workqueues.ledger.holds import kick_children
 from workqueues.ledger.incexec import carry_out_incexec
 from workqueues.models import Task
@@ -49,7 +50,10 @@ def carry_out(run: Run, task: Task) -> bool:
         _run_again(run, task)
         return True
     live = live_jobs(task.id)
-    if not live:
+    soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
+    who, why = task.command_by or run.who, f"task command {task.command}"
+    held = cancel(task.id, who, why, spared=soft) if task.work_to != "own" else 0
+    if not live and not held:
         if task.status == "aborting":
             kill_children(task.id, run.who)
             close_outputs(task)
@@ -59,10 +63,9 @@ def carry_out(run: Run, task: Task) -> bool:
         else:
             carry_out_finish(run.id, task.id, run.who)
         return True
-    soft = task.status == "finishing" and COMMANDS["finish"].has("soft", task.command_comment)
     merges = live_merges(task.id) if soft else frozenset()
     doomed = [j for j in live if not (soft and (j.status in JOB.spared or j.id in merges))]
-    kill_jobs(doomed, task.command_by or run.who, f"task command {task.command}")
+    kill_jobs(doomed, who, why)
     release(task.id, run.id)
     return False
 

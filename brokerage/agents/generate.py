@@ -16,6 +16,7 @@ from brokerage.queries.placement_rounds import last_change
 from brokerage.rules.placement.slots import JobGrants
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.elements.taking_back import take_back
 from workqueues.ledger.holds import retry_all_later
 from workqueues.ledger.lost_claims import SUSPECT_AFTER
 from workqueues.ledger.picking import give_back_picked
@@ -24,6 +25,8 @@ from workqueues.queries.tasks import shortest_rest_s
 from workqueues.states import TASK
 
 BATCH = 20
+TAKEN_BACK = 1000
+"""So many files that wait for child brokers own queues take back at a time, where they have room."""
 LONGEST_FULL_S = 30.0
 """The longest that a task rests whose queues are full, s. Room that is made ends no such rest."""
 
@@ -121,6 +124,8 @@ def generate_for(run: Run, task: Task, run_state: GenerateRun) -> int | None:
     if not load(task, run_state):
         return None
     give_back_picked(run.id, task.id)
+    if task.work_to == "first":
+        take_back(run.id, task.id, TAKEN_BACK, run.who)
     jobs, delays = 0, []
     for dataset in run_state.cycle.requests.batch.masters(task):
         if dataset.status != "ready" or run_state.scouts.get(task.id) == 0:

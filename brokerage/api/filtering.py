@@ -31,7 +31,7 @@ from brokerage.rules.grid.attributes import QUEUE_STATUSES, QUEUE_TYPES
 from brokerage.rules.transfers.reasons import REASONS
 from brokerage.rules.transfers.wishes import ACTIVITIES
 from brokerage.states import JOB, TRANSFER
-from workqueues.api.filtering import PRIORITIES, WILD, DatasetFilter, FileFilter, TaskFilter, of_tasks
+from workqueues.api.filtering import PRIORITIES, WILD, DatasetFilter, ElementFilter, FileFilter, TaskFilter, of_tasks
 from workqueues.models import TaskThrottle
 
 ERROR = "number of the error, as the list of errors has it"
@@ -282,5 +282,6 @@ def task_filters() -> dict[str, Any]:
 FILTERS: dict[str, type[ListFilter]] = {
     "tasks": TaskFilter, "jobs": JobFilter, "datasets": DatasetFilter, "files": FileFilter, "queues": QueueFilter,
     "transfers": TransferFilter, "changes": ChangeSetFilter, "errors": ErrorFilter, "pilots": PilotFilter,
+    "elements": ElementFilter,
 }  # fmt: skip
 """List of the pages -> what it can be filtered by."""

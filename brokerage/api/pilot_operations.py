@@ -155,7 +155,7 @@ class Outcomes(TypedDict):
 NOTHING = (
     "Nothing; Retry-After says when to ask again, X-Nothing the reason in a word, X-Unknown-Fields what is not known of the ask."
 )
-REGISTER = tells("A pilot begins.", Registration, answers={201: ("The pilot's token.", Registered)})
+REGISTER = tells("A pilot begins.", Registration, answers={201: ("The pilot's token.", Registered)}, refusals=[409])
 MATCH = tells(
     "A pilot asks for a job.",
     *(JobRequest, ResourceAttributes),

@@ -20,7 +20,7 @@ READ = "decision:read"
 class ReasonShown(serializers.Serializer[Any]):
     """One thing that the task waits for."""
 
-    kind = serializers.CharField(help_text="reason, throttler, throttled, command, state, parent, files, jobs or agent")
+    kind = serializers.CharField(help_text="reason, throttler, throttled, command, state, parent, files, elements, jobs or agent")
     message = serializers.CharField()
     task_id = serializers.IntegerField(allow_null=True, help_text="the task to look at, where it is another one")
 
@@ -43,6 +43,40 @@ class ThrottleShown(serializers.Serializer[Any]):
     until = serializers.DateTimeField(allow_null=True, help_text="when it ends by itself; null: when what caused it is over")
 
 
+class ElementAtChildShown(serializers.Serializer[Any]):
+    """An element that a child broker has, and what it said of it last."""
+
+    id = serializers.IntegerField()
+    status = serializers.CharField()
+    child = serializers.CharField()
+    site = serializers.CharField(allow_blank=True)
+    n_files = serializers.IntegerField()
+    n_files_ended = serializers.IntegerField()
+    sentence = serializers.CharField(allow_blank=True)
+    decision = serializers.CharField(allow_blank=True, help_text="the child's last decision, in words")
+    told_at = serializers.DateTimeField(allow_null=True)
+
+
+class ParentElementShown(serializers.Serializer[Any]):
+    """The element of the parent broker that the task does."""
+
+    element_id = serializers.IntegerField(help_text="its number at the parent")
+    try_nr = serializers.IntegerField()
+    parent_task_id = serializers.IntegerField()
+    parent = serializers.CharField(help_text="address of the parent")  # type: ignore[assignment]
+    status = serializers.CharField()
+    refused = serializers.CharField(allow_blank=True, help_text="why the parent gives it no more")
+    told_at = serializers.DateTimeField(allow_null=True, help_text="when the parent last took a report of it")
+
+
+class TaskElementsShown(serializers.Serializer[Any]):
+    """Parts of the task that child brokers pull."""
+
+    counts = serializers.DictField(child=serializers.IntegerField(), help_text="state: elements")
+    at_children = ElementAtChildShown(many=True, help_text="some of those that children have, those told of last first")
+    of_parent = ParentElementShown(allow_null=True, help_text="null: the task is no part of one of a parent broker")
+
+
 class TaskStatusShown(serializers.Serializer[Any]):
     """Where a task stands."""
 
@@ -52,6 +86,7 @@ class TaskStatusShown(serializers.Serializer[Any]):
     throttles = ThrottleShown(many=True, help_text="why it is throttled; empty where no cause holds")
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
     job_errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
+    elements = TaskElementsShown()
 
 
 @extend_schema(tags=["tasks"])

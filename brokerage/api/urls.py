@@ -1,10 +1,10 @@
-"""Addresses of supply, below /api/v1/: what pilots call first, then what users read."""
+"""Addresses of supply, below /api/v1/: what pilots and child brokers call first, then what users read."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands
+from brokerage.api import job_commands, matching, pilots, rebrokering, reports, transfer_commands, tree_messages
 from brokerage.api.automatic_steps import TaskSteps
 from brokerage.api.bulk import BulkActions, start_form, stop_form
 from brokerage.api.configuration import Configuration, ConfigurationChanges
@@ -37,7 +37,13 @@ pilot_urlpatterns = [
     path("jobs/<int:job_id>/heartbeat/", reports.heartbeat, name="job-heartbeat"),
     path("jobs/<int:job_id>/report/", reports.report, name="job-report"),
 ]
+child_urlpatterns = [
+    path("tree/pull/", tree_messages.pull_elements, name="tree-pull"),
+    path("tree/work/", tree_messages.fetch_work, name="tree-work"),
+    path("tree/report/", tree_messages.report_elements, name="tree-report"),
+]
 urlpatterns = [
+    *child_urlpatterns,
     *pilot_urlpatterns[1:],  # who registers shares its address with the list of pilots, which stands above this app
     path("jobs/", JobsView.as_view({"get": "list"}), name="job-list"),
     path("jobs/<int:job_id>/", JobsView.as_view({"get": "retrieve"}), name="job-detail"),

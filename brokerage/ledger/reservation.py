@@ -17,6 +17,7 @@ from brokerage.rules.placement.new_job import JobOutput, Seed
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.outputs import concrete_datasets
 from workqueues.models import Dataset, File, Task
+from workqueues.rules.jobs.lengths import LARGEST_NUMBERS
 from workqueues.rules.jobs.premerged import STREAM_PREFIX
 from workqueues.rules.jobs.pseudo_files import choose_seeds
 from workqueues.states import OUTPUT_TYPES, PREMERGED_TYPES, WRITTEN_TYPES
@@ -35,6 +36,11 @@ class _Template(NamedTuple):
     type: str
     stream_name: str
     optional: bool
+
+    @property
+    def lot(self) -> bool:
+        """Whether its numbers are a lot that the parent broker cut for its task alone."""
+        return self.max_serial_nr is not None and self.max_serial_nr < LARGEST_NUMBERS[0]
 
 
 class Reservation(NamedTuple):
@@ -82,7 +88,9 @@ def _take_serials(task_id: int, n: int, *, merging: bool) -> list[JobOutput]:
         for t in templates:
             key = (t.dataset_name, t.pattern)
             largest[key] = max(largest.get(key, 0), t.serial_nr)
-        mine = [t._replace(serial_nr=largest[t.dataset_name, t.pattern]) for t in templates if t.task_id == task_id]
+        mine = [
+            t if t.lot else t._replace(serial_nr=largest[t.dataset_name, t.pattern]) for t in templates if t.task_id == task_id
+        ]
         if not merging and (before := [t for t in mine if t.type in PREMERGED_TYPES]):
             mine = [t._replace(stream_name=t.stream_name.removeprefix(STREAM_PREFIX)) for t in before]
         elif merging:

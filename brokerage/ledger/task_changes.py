@@ -23,6 +23,7 @@ from brokerage.ledger.urgency import MOVE_OPENINGS, NEW_QUEUES
 from brokerage.rules.facts.job_kind import LEAST_SCOUT_PRIORITY, MERGING_KINDS, JobKind
 from brokerage.states import JOB
 from workqueues.ledger.commands import check_right
+from workqueues.ledger.elements.priorities import follow_priorities
 from workqueues.ledger.task_changes import (
     Changed,
     complete_input,
@@ -38,6 +39,7 @@ from workqueues.models import GlobalShare, Task
 from workqueues.queries.shares import trees
 from workqueues.rules.refine.production import HIGHEST_PRIORITY
 from workqueues.rules.task.changes import Asked, Change, PriorityAsked, ShareAsked
+from workqueues.states import TASK
 
 _WAITING = """
 SELECT FROM brokerage_job WHERE task_id = %s AND ended_at IS NULL AND status = ANY (%s) ORDER BY id FOR NO KEY UPDATE
@@ -90,9 +92,22 @@ def _check_priority(principal: Principal, task: Task, asked: Asked) -> None:
 def _set_priority(task: Task, asked: PriorityAsked, who: str) -> Changed:
     before = {"priority": task.current_priority}
     rewritten(task, current_priority=asked.priority)
+    follow_priorities([task.id])
     n = _follow(task.id)
     said = f"Task {task.id} has the priority {asked.priority}{_like_jobs(n)}; a retry restores that of the submission."
     return Changed(before, {"priority": asked.priority}, said)
+
+
+def follow_priority(task_id: int, priority: int) -> None:
+    """A task that was pulled has the priority of its task at the parent, as its jobs that wait have."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(_WAITING, [task_id, sorted(JOB.waiting)])
+        task = Task.objects.select_for_update(no_key=True).filter(id=task_id).first()
+        if task is not None and task.status in TASK.steered and task.current_priority != priority:
+            rewritten(task, current_priority=priority)
+            follow_priorities([task_id])
+            _follow(task_id)
 
 
 def _set_share(task: Task, asked: ShareAsked, who: str) -> Changed:

@@ -14,6 +14,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from brokerage.ledger.task_queues import SAME_BUT_SHARE, TaskQueueKey
+from workqueues.ledger.elements.priorities import follow_priorities
 from workqueues.ledger.task_notes import note_step
 from workqueues.models import Task
 from workqueues.rules.task.automatic_steps import BOOST, AutomaticStep
@@ -79,4 +80,5 @@ def raise_tasks(wanted: Sequence[Urgency]) -> int:
             cursor.execute(NEW_QUEUES, values)
             cursor.execute(_MOVE_JOBS, values)
             cursor.execute(MOVE_OPENINGS, values)
+        follow_priorities(values["tasks"])
     return len(tasks)

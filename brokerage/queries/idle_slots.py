@@ -19,7 +19,7 @@ from brokerage.rules.dispatch.idle_slots import LONG_S, Work
 from brokerage.rules.dispatch.requirement import Resource, placed
 from brokerage.rules.dispatch.resource import restored
 from brokerage.rules.dispatch.stranding import HANDS_OUT
-from workqueues.queries.agent_work import FREE, WORK
+from workqueues.queries.agent_work import FREE, OF_OWN_QUEUES
 from workqueues.rules.throttle.units import Group
 from workqueues.rules.throttle.user_caps import CAUSE
 from workqueues.states import TASK
@@ -130,7 +130,7 @@ FROM (
             WHERE t.status = s.status AND (t.status <> 'pending' OR t.old_status = ANY (%(states)s))
                 AND (t.status <> 'throttled' OR EXISTS (
                     SELECT FROM workqueues_taskthrottle h WHERE h.task_id = t.id AND h.cause = %(cause)s))
-                AND {FREE} AND {WORK["unused inputs"]}
+                AND {FREE} AND {OF_OWN_QUEUES}
             ORDER BY t.current_priority DESC LIMIT %(most)s
         ) AS t ORDER BY t.current_priority DESC LIMIT %(most)s
     ) AS t CROSS JOIN LATERAL (

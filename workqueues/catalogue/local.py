@@ -85,6 +85,17 @@ class LocalCatalogue:
             )
             return [Copies(storage, files, int(size)) for storage, files, size in cursor]
 
+    def places_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+        rows = CatalogueFile.objects.filter(
+            dataset__vo=dataset.vo, dataset__name=dataset.name, lfn__in=lfns, moving=False, replicas__state="available"
+        )
+        places: dict[str, list[tuple[str, str]]] = {}
+        for lfn, storage, path in rows.order_by("lfn", "replicas__storage").values_list(
+            "lfn", "replicas__storage", "replicas__path"
+        ):
+            places.setdefault(lfn, []).append((storage, path))
+        return places
+
     def register(self, names: Sequence[str], writer: Writer) -> None:
         register_datasets(names, writer)
 

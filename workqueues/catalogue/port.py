@@ -54,6 +54,9 @@ class Catalogue(Protocol):
     def replicas_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Sequence[Copies]:
         """Where these files of a dataset are."""
 
+    def places_of_files(self, dataset: DatasetKey, lfns: Sequence[str]) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Where each of these files of a dataset is: storage and path of each copy that can be read, storages by name."""
+
     def register(self, names: Sequence[str], writer: Writer) -> None:
         """Make sure that the datasets exist and are open for the writer. Raises DatasetOfAnother."""
 

@@ -71,8 +71,8 @@ def add_files(
     task's; once there are files, those of another VO's dataset of this name are not added. Running it again adds nothing.
     """
     with transaction.atomic():
-        seen = Dataset.objects.values_list("task_id", flat=True).get(id=dataset_id)
-        lock_claimed(seen, run_id)
+        seen = Dataset.objects.values("task_id", "task__pulled_element").get(id=dataset_id)
+        lock_claimed(seen["task_id"], run_id)
         dataset = Dataset.objects.select_for_update(no_key=True).get(id=dataset_id)
         if dataset.n_files and dataset.data_vo != data_vo:
             if dataset.status in INPUT_DATASET.unread:
@@ -81,14 +81,14 @@ def add_files(
         known = _known(dataset, files)
         room = None if dataset.n_files_wanted is None else max(dataset.n_files_wanted - dataset.n_files, 0)
         new = _Counted(islice((f for f in files if f.lfn not in known), room))
+        pulled = bool(seen["task__pulled_element"])
+        told = pulled and dataset.master_id is None and dataset.type in MASTER_TYPES  # their ends are the parent's too
+        columns = (max_attempt, max_failure, tracked, look.held, told)
         copy_rows(
             "workqueues_file",
             ["dataset_id", "task_id", "lfn", "type", "status", "fsize", "checksum", "guid", "n_events", "boundary_id",
-             "lumi_block_nr", "first_event", "max_attempt", "max_failure", "keep_track", "held"],
-            (
-                (dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", *f[1:], max_attempt, max_failure, tracked, look.held)
-                for f in new
-            ),
+             "lumi_block_nr", "first_event", "max_attempt", "max_failure", "keep_track", "held", "report_due"],
+            ((dataset_id, dataset.task_id, f.lfn, dataset.type, "ready", *f[1:], *columns) for f in new),
         )  # fmt: skip
         n_events = (dataset.n_events or 0) + new.events or None
         counts = {
@@ -180,6 +180,8 @@ def without_useless_scouts(task: Task) -> str:
     rules = parse(task.split_rule)
     if not rules.scouting:
         return task.split_rule
+    if task.work_to == "children":
+        return changed(task.split_rule, "US", NO_SCOUTS)
     max_files = int(gdpconfig.value("jobsplitter", "MAX_FILES_PER_JOB", vo=task.vo))
     masters = Dataset.objects.filter(task_id=task.id, type__in=MASTER_TYPES, master=None, excluded=False)
     sized = rules.sized or not masters.filter(type="input").exists()

@@ -59,6 +59,7 @@ class JobOutcome:
     for their next try after one that failed, or that was closed because an input could not be read (`unreadable`). `on_hold`: its
     outputs were on their way, and its inputs counted as on hold. `premerged`: what it made waits to be merged; `merges`: files of
     others that it was to merge, and what becomes of each. `limit`: of the tries of its inputs, from now on.
+    `element_id`: it is no job but files of this element that ended at a child broker; `job_id` is 0.
     """
 
     job_id: int
@@ -75,6 +76,11 @@ class JobOutcome:
     premerged: bool = False
     merges: Mapping[int, MergeVerdict] = field(default_factory=dict)
     limit: TryLimit | None = None
+    element_id: int | None = None
+
+    @property
+    def who(self) -> str:
+        return f"job:{self.job_id}" if self.element_id is None else f"element:{self.element_id}"
 
     def pause_s(self, attempt_nr: int, failed_attempt: int) -> float:
         """How long a file with so many tries and failures, this one included, waits for its next try."""
@@ -93,7 +99,8 @@ _LOCK = Prepared(
         ORDER BY id FOR NO KEY UPDATE
     )
     SELECT id, dataset_id, task_id, status, job_id, out_job_id, attempt_nr, max_attempt, failed_attempt, max_failure,
-        held, held_storage, fsize, checksum, n_events, no_output, (SELECT d.master FROM datasets d WHERE d.id = dataset_id)
+        held, held_storage, fsize, checksum, n_events, no_output, element_id,
+        (SELECT d.master FROM datasets d WHERE d.id = dataset_id)
     FROM workqueues_file WHERE id = ANY($1) AND (SELECT count(*) FROM datasets) > 0 ORDER BY id FOR NO KEY UPDATE
     """,
 )
@@ -169,9 +176,17 @@ class _File:
     checksum: str
     n_events: int | None
     no_output: bool
+    element_id: int | None
     master: bool
     due_s: float | None = None
     pause_s: float = 0.0
+
+    def is_input_of(self, job: JobOutcome) -> bool:
+        """Whether it runs for this job, or for this element, and for no other since."""
+        return self.element_id == job.element_id and (job.element_id is not None or self.job_id == job.job_id)
+
+    def is_output_of(self, job: JobOutcome) -> bool:
+        return self.element_id == job.element_id and (job.element_id is not None or self.out_job_id == job.job_id)
 
 
 @dataclass(slots=True)
@@ -237,7 +252,7 @@ def _limit_tries(
     limited = []
     for file in files:
         job = whole.get(file.id) or cut.get(file.id)
-        if job is None or job.limit is None or not file.master or (file.id in whole and file.job_id != job.job_id):
+        if job is None or job.limit is None or not file.master or (file.id in whole and not file.is_input_of(job)):
             continue
         most = job.limit.most
         if most is None:
@@ -251,7 +266,7 @@ def _limit_tries(
 
 
 def _note(file: _File, job: JobOutcome, new: str, why: str) -> FileChange:
-    return FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new=new, who=f"job:{job.job_id}", why=why[:510])
+    return FileChange(file_id=file.id, task_id=file.task_id, old=file.status, new=new, who=job.who, why=why[:510])
 
 
 _HOLD_ON = Prepared(
@@ -283,7 +298,7 @@ def hold_on(file_ids: Sequence[int], beside: Sequence[int]) -> None:
 
 def _settle_input(file: _File, job: JobOutcome, delta: _Delta, notes: list[FileChange]) -> bool:
     """Whether the end moved the file; not when another job has it by now, about which this end says nothing."""
-    if file.status != "running" or file.job_id != job.job_id:
+    if file.status != "running" or not file.is_input_of(job):
         return False
     tried = after_try(file.attempt_nr, file.max_attempt, file.failed_attempt, file.max_failure, job.outcome)
     file.attempt_nr, file.failed_attempt, file.status = tried.attempt_nr, tried.failed_attempt, tried.status
@@ -354,7 +369,7 @@ def _settle_premerged(file: _File, job: JobOutcome, delta: _Delta) -> bool:
 
 
 def _settle_output(file: _File, job: JobOutcome, delta: _Delta) -> bool:
-    if file.status not in OUTPUT_FILE.live or file.out_job_id != job.job_id:
+    if file.status not in OUTPUT_FILE.live or not file.is_output_of(job):
         return False
     made = job.made.get(file.id)
     if made is not None and job.premerged:

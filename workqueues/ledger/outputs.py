@@ -35,7 +35,8 @@ _INHERITED = (
 class CatalogueEntry:
     """One file to register: size in bytes, adler32 as 8 hex digits, storage endpoint.
 
-    `moving`: it is on its way to where its dataset is collected, and no reader sees it yet.
+    `moving`: it is on its way to where its dataset is collected, and no reader sees it yet. `path`: on the storage; empty: below
+    the folder of its dataset.
     """
 
     dataset_name: str
@@ -45,6 +46,7 @@ class CatalogueEntry:
     storage: str
     n_events: int | None = None
     moving: bool = False
+    path: str = ""
 
 
 class DatasetOfAnother(Exception):
@@ -173,11 +175,11 @@ def _make_concrete(task: Task, templates: Sequence[Dataset], site: str, who: str
 
 _REGISTER = Prepared(
     "register_files",
-    "text, text[], text[], bigint[], text[], text[], int[], bool[]",
+    "text, text[], text[], bigint[], text[], text[], int[], bool[], text[]",
     """
     WITH entry AS (
-        SELECT d.id AS dataset_id, d.folder || '/' || g.lfn AS path, g.*
-        FROM unnest($2, $3, $4, $5, $6, $7, $8) AS g(name, lfn, size, checksum, storage, events, moving)
+        SELECT d.id AS dataset_id, CASE g.own_path WHEN '' THEN d.folder || '/' || g.lfn ELSE g.own_path END AS path, g.*
+        FROM unnest($2, $3, $4, $5, $6, $7, $8, $9) AS g(name, lfn, size, checksum, storage, events, moving, own_path)
         JOIN workqueues_cataloguedataset d ON d.name = g.name AND d.vo = $1
     ), filed AS (
         INSERT INTO workqueues_cataloguefile (dataset_id, lfn, fsize, checksum, n_events, moving)
@@ -204,6 +206,7 @@ def registering(vo: str, files: Sequence[CatalogueEntry]) -> list[Call]:
         [f.storage for f in files],
         [f.n_events for f in files],
         [f.moving for f in files],
+        [f.path for f in files],
     )
     return [_REGISTER.with_values(*values)]
 
@@ -218,5 +221,5 @@ def registered_before(vo: str, files: Sequence[CatalogueEntry]) -> dict[tuple[st
 
 def add_replica(file: CatalogueFile, entry: CatalogueEntry) -> None:
     """A registered file was made again, the same to the byte, perhaps at another storage."""
-    path = f"{file.dataset.folder}/{entry.lfn}"
+    path = entry.path or f"{file.dataset.folder}/{entry.lfn}"
     Replica.objects.get_or_create(file=file, storage=entry.storage, defaults={"path": path})

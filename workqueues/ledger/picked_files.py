@@ -11,7 +11,7 @@ from workqueues.states import INPUT_TYPES
 _BACK = f"""
 WITH back AS (
     UPDATE workqueues_file f SET status = {GIVEN_BACK}
-    WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'picked' RETURNING f.dataset_id
+    WHERE f.dataset_id = ANY(%(datasets)s) AND f.status = 'picked' AND f.element_id IS NULL RETURNING f.dataset_id
 ), counted AS (
     UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - b.n
     FROM (SELECT dataset_id, count(*) AS n FROM back GROUP BY dataset_id) b WHERE d.id = b.dataset_id RETURNING b.n
@@ -21,7 +21,8 @@ SELECT coalesce(sum(n), 0)::bigint FROM counted
 
 
 def return_picked(*task_ids: int) -> int:
-    """Make every picked file of these tasks ready again, or partial where some of its events are done: how many there were.
+    """Make every picked file of these tasks ready again, or partial where some of its events are done: how many there were. Those
+    that wait in elements stay.
 
     The caller holds the locks of the tasks, so that nobody picks meanwhile.
     """

@@ -29,10 +29,11 @@ SELECT count(*), max(id) FROM (SELECT id FROM workqueues_file WHERE {_FRESH} ORD
 """
 # The rows need no lock beforehand: whoever changes a file holds the lock of its dataset, as the caller does here.
 _PICK = f"""
-UPDATE workqueues_file SET status = 'picked' WHERE {_FRESH} AND id <= %(last)s RETURNING {", ".join(InputFile._fields)}
+UPDATE workqueues_file SET status = 'picked', element_id = NULL WHERE {_FRESH} AND id <= %(last)s
+RETURNING {", ".join(InputFile._fields)}
 """
 _PICK_DUE = f"""
-UPDATE workqueues_file SET status = 'picked', retry_due = NULL
+UPDATE workqueues_file SET status = 'picked', retry_due = NULL, element_id = NULL
 WHERE id = ANY (ARRAY(
     SELECT id FROM workqueues_file WHERE dataset_id = %(dataset)s AND status BETWEEN %(status)s AND %(status)s
         AND status IN ({INPUT_FILE.unused.sql}) AND held = '' AND retry_due <= now() ORDER BY status, retry_due LIMIT %(n)s))

@@ -10,13 +10,24 @@ from workqueues.queries.ranges import IS_LIVE
 from workqueues.rules.shares.usage import NO_LEAF, NO_TREE
 from workqueues.states import INPUT_DATASET, INPUT_FILE, MASTER_TYPES, PREMERGED_TYPES
 
-WORK = {
-    "any": "TRUE",
-    "unused inputs": f"""EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready'
-        AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND d.n_files_to_be_used > d.n_files_used
+WAITING_ELEMENTS = "EXISTS (SELECT 1 FROM workqueues_element e WHERE e.task_id = t.id AND e.status = 'Available')"
+"""Parts of its work wait for other brokers."""
+_UNUSED = "d.n_files_to_be_used > d.n_files_used"
+_INPUTS = f"""EXISTS (SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready'
+        AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL AND ({{unused}})
         AND EXISTS (SELECT 1 FROM workqueues_file f
             WHERE f.dataset_id = d.id AND f.status IN ({INPUT_FILE.usable.sql}) AND f.held = ''
-                AND (f.retry_due IS NULL OR f.retry_due <= now())))""",
+                AND (f.retry_due IS NULL OR f.retry_due <= now())))"""
+
+OF_OWN_QUEUES = "t.work_to <> 'children' AND " + _INPUTS.format(unused=_UNUSED)
+"""A task has input for own queues that nothing has yet."""
+
+WORK = {
+    "any": "TRUE",
+    # Own queues take back what waits of tasks whose work goes to whoever is first. Said inside, so that tasks are still joined.
+    "unused inputs": "t.work_to <> 'children' AND "
+    + _INPUTS.format(unused=f"{_UNUSED} OR t.work_to = 'first' AND {WAITING_ELEMENTS}"),
+    "elements to cut": "t.work_to <> 'own' AND " + _INPUTS.format(unused=_UNUSED),
     "inputs to look for": "EXISTS (SELECT 1 FROM workqueues_file f WHERE f.task_id = t.id AND f.look_due <= now())",
     "inputs to read again": """EXISTS (SELECT 1 FROM workqueues_dataset d
         WHERE d.task_id = t.id AND d.state_check_expiration <= now())""",

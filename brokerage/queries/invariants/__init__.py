@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from django.db import connection, transaction
 
-from brokerage.queries.invariants import datasets, events, files, histories, jobs, merging, rollups, tasks, transfers
+from brokerage.queries.invariants import datasets, elements, events, files, histories, jobs, merging, rollups, tasks, transfers
 from brokerage.queries.invariants.statement import PARAMETERS, Invariant
 
 __all__ = ["INVARIANTS", "Finding", "Invariant", "check", "look", "look_at"]
@@ -24,6 +24,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *files.INVARIANTS,
     *events.INVARIANTS,
     *jobs.INVARIANTS,
+    *elements.INVARIANTS,
     *merging.INVARIANTS,
     *histories.INVARIANTS,
     *transfers.INVARIANTS,

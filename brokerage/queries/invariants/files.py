@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from brokerage.queries.invariants.statement import Invariant
 from brokerage.states import STORAGE_DOWN
-from workqueues.states import INPUT_FILE, LOG_TYPES, MASTER_TYPES, OUTPUT_FILE, PREMERGED_TYPES, TASK
+from workqueues.states import INPUT_FILE, LOG_TYPES, MASTER_TYPES, OUTPUT_FILE, OUTPUT_TYPES, PREMERGED_TYPES, TASK
 
 WHOLE = "NOT EXISTS (SELECT 1 FROM workqueues_eventrange r WHERE r.file_id = f.id)"
 """Whether jobs have the file whole; what holds of files of which they have event ranges stands in `events`."""
@@ -33,7 +33,7 @@ INVARIANTS = (
         SELECT coalesce('file ' || f.id || ' is running for job ' || f.job_id || ', which does not have it',
                         'job ' || u.job_id || ' has file ' || u.file_id || ', which is not running for it')
         FROM (SELECT id, coalesce(job_id, 0) AS job_id FROM workqueues_file f
-              WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
+              WHERE status = 'running' AND type = ANY(%(input_types)s) AND keep_track AND element_id IS NULL AND {WHOLE}) f
         FULL JOIN (SELECT DISTINCT i.file_id, i.job_id FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
                    WHERE i.tracked AND i.status = 'live' AND i.event_range_id IS NULL AND j.kind <> %(merge_kind)s) u
           ON u.file_id = f.id AND u.job_id = f.job_id
@@ -49,7 +49,8 @@ INVARIANTS = (
         FROM (SELECT id FROM workqueues_file f
               WHERE status = 'finished' AND type = ANY(%(input_types)s) AND keep_track AND {WHOLE}) f
         FULL JOIN (SELECT DISTINCT i.file_id FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
-                   WHERE i.tracked AND i.status = 'used' AND i.event_range_id IS NULL AND j.kind <> %(merge_kind)s) u
+                   WHERE i.tracked AND i.status = 'used' AND i.event_range_id IS NULL AND j.kind <> %(merge_kind)s
+                   UNION SELECT file_id FROM workqueues_elementinput WHERE status = 'used') u
           ON u.file_id = f.id
         WHERE f.id IS NULL OR u.file_id IS NULL
         """,
@@ -73,9 +74,11 @@ INVARIANTS = (
         SELECT 'file ' || f.id || ': ' || f.attempt_nr || ' tries for ' || coalesce(u.tries, 0) || ', '
             || f.failed_attempt || ' failures for ' || coalesce(u.failures, 0)
         FROM workqueues_file f LEFT JOIN (
-            SELECT i.file_id, count(*) AS tries, count(*) FILTER (WHERE j.status = 'failed') AS failures
-            FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
-            WHERE i.tracked AND i.status <> 'live' AND j.sub_status <> '{STORAGE_DOWN}' GROUP BY i.file_id
+            SELECT file_id, count(*) AS tries, count(*) FILTER (WHERE failed) AS failures FROM (
+                SELECT i.file_id, j.status = 'failed' AS failed FROM brokerage_jobinput i JOIN brokerage_job j ON j.id = i.job_id
+                WHERE i.tracked AND i.status <> 'live' AND j.sub_status <> '{STORAGE_DOWN}'
+                UNION ALL SELECT file_id, status = 'failed' FROM workqueues_elementinput
+                WHERE status NOT IN ('live', 'untried')) AS ended GROUP BY file_id
         ) u ON u.file_id = f.id
         WHERE f.type = ANY(%(input_types)s) AND f.keep_track AND {WHOLE} AND (
             f.failed_attempt <> coalesce(u.failures, 0) OR f.attempt_nr < coalesce(u.tries, 0)
@@ -109,7 +112,7 @@ INVARIANTS = (
         SELECT 'file ' || f.id || ' is picked, its task ' || t.id || ' is ' || t.status
             || CASE WHEN t.locked_by = '' THEN ' and nobody has claimed it' ELSE '' END
         FROM workqueues_file f JOIN workqueues_task t ON t.id = f.task_id
-        WHERE f.status = 'picked' AND (
+        WHERE f.status = 'picked' AND f.element_id IS NULL AND (
             t.status NOT IN ({TASK.generating.sql}, {TASK.commanded.sql})
             OR t.locked_by = '' AND t.status IN ({TASK.generating.sql}) AND NOT EXISTS (
                 SELECT 1 FROM workqueues_dataset d WHERE d.task_id = t.id AND d.status = 'ready' AND d.master_id IS NULL
@@ -141,7 +144,7 @@ INVARIANTS = (
     Invariant(
         "finished_output_registered",
         "A finished output is in the catalogue once, with its size and checksum and a replica.",
-        """
+        f"""
         SELECT 'file ' || f.id || ' ' || f.lfn || ': ' || count(DISTINCT c.id) || ' times in the catalogue, '
             || count(r.id) || ' replicas'
         FROM workqueues_file f JOIN workqueues_dataset d ON d.id = f.dataset_id
@@ -149,7 +152,8 @@ INVARIANTS = (
         LEFT JOIN workqueues_cataloguefile c
           ON c.dataset_id = cd.id AND c.lfn = f.lfn AND c.fsize = f.fsize AND c.checksum = f.checksum
         LEFT JOIN workqueues_replica r ON r.file_id = c.id
-        WHERE f.out_job_id IS NOT NULL AND f.status = 'finished' AND NOT f.no_output AND f.lost_at IS NULL
+        WHERE (f.out_job_id IS NOT NULL OR f.element_id IS NOT NULL AND f.type IN ({OUTPUT_TYPES.sql}))
+            AND f.status = 'finished' AND NOT f.no_output AND f.lost_at IS NULL
         GROUP BY f.id HAVING count(DISTINCT c.id) <> 1 OR count(r.id) = 0
         """,
     ),

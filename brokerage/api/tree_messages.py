@@ -1,0 +1,139 @@
+"""What child brokers call: pull, fetch work, report. Plain views: hundreds of children pass here (rows W2, X5)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from random import Random
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_POST
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.guards import requires
+from broker_site.foundation.access.jsonbody import read_object
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.dice import dice
+from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import read
+from brokerage.api import tree_operations
+from brokerage.api.messages import BROKEN_RULES, in_words, json_answer
+from brokerage.models import StorageEndpoint
+from brokerage.queries.element_work import element_work
+from brokerage.queries.unknown_sites import unknown_sites
+from workqueues.ledger.child_brokers import child_of
+from workqueues.ledger.elements.contacts import meet, note_error, take_back_of_another
+from workqueues.ledger.elements.lots import lot_of
+from workqueues.ledger.elements.pulling import PullTerms, pull
+from workqueues.ledger.elements.reports import GONE, ReportTerms, take_reports
+from workqueues.ledger.installation import Identity, identity
+from workqueues.models import Element
+from workqueues.queries.speakers import Speaker
+from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
+from workqueues.states.elements import ELEMENT
+
+T = TypeVar("T", bound=Hello)
+MOST_FILES = 20_000
+"""Files in one answer with work: further elements are left for the next call."""
+TRIES_A_FILE = 4
+"""So many serial numbers are cut for each file of an element: as many tries have its jobs."""
+
+
+@tree_operations.PULL
+@require_POST
+@requires("tree:pull")
+def pull_elements(request: HttpRequest) -> HttpResponse:
+    """Elements for a child broker, as its sites have slots."""
+    child, me, ask = _heard(request, Pull)
+    if unknown := unknown_sites(ask.sites):
+        told = f"the grid of this broker has no site {unknown[0]}"
+        raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
+    terms = PullTerms(gdpconfig.value("elements", "LEASE"), me.incarnation)
+    given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
+    return json_answer({**_reply(child, me), **given})
+
+
+@tree_operations.WORK
+@require_POST
+@requires("tree:pull")
+def fetch_work(request: HttpRequest) -> HttpResponse:
+    """The work of elements that a child broker has pulled; those that it does not have are refused one by one."""
+    child, me, ask = _heard(request, FetchWork)
+    wanted = {one.id: one.try_nr for one in ask.elements}
+    rows = Element.objects.filter(id__in=wanted, child_id=child.id, status__in=ELEMENT.taken)
+    held = {row.id: row for row in rows.select_related("task__params", "dataset") if row.try_nr == wanted[row.id]}
+    works, files = list[dict[str, Any]](), 0
+    for id_ in wanted:
+        if id_ in held and files < MOST_FILES:
+            lot = lot_of(id_, held[id_].n_files * TRIES_A_FILE * max(1, held[id_].jobs // max(1, held[id_].n_files)))
+            work = element_work(held[id_], lot.first, lot.last - lot.first + 1)
+            files += sum(len(dataset.files) for dataset in work.inputs)
+            works.append(asdict(work))
+    refused = {str(id_): GONE for id_ in wanted if id_ not in held}
+    return json_answer({**_reply(child, me), "works": works, "refused": refused})
+
+
+@tree_operations.REPORT
+@require_POST
+@requires("tree:report")
+def report_elements(request: HttpRequest) -> HttpResponse:
+    """What a child broker says of its elements, and what is wished of each."""
+    child, me, ask = _heard(request, Report)
+    terms = ReportTerms(gdpconfig.value("elements", "LEASE"), f"child:{child.name}", _storages(ask))
+    verdicts = take_reports(child, ask.elements, terms)
+    return json_answer({**_reply(child, me), "elements": [asdict(verdict) for verdict in verdicts]})
+
+
+def _heard(request: HttpRequest, kind: type[T]) -> tuple[Speaker, Identity, T]:
+    """Who speaks, who is spoken to, and what is said. Refused where it speaks another version, or would be above us too.
+
+    A pull notes by itself that the child spoke.
+    """
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    child = child_of(principal)
+    me = Identity(*child.here) if child.here else identity()
+    body = read_object(request)
+    if (version := body.get("protocol")) != PROTOCOL:
+        told = f"this broker speaks version {PROTOCOL} of the messages between brokers, not {str(version)[:20]}"
+        note_error(child, told, clock.now())
+        raise Refused(422, "Another version", told, [Problem("protocol", "choice", told)])
+    try:
+        said = in_words(partial(read, kind), body)
+    except Refused as refused:
+        note_error(child, refused.detail, clock.now())
+        raise
+    if said.instance in (me.instance, *child.above):
+        told = "this broker is its own child" if said.instance == me.instance else "the child is above this broker already"
+        note_error(child, told, clock.now())
+        raise Refused(409, "A circle of brokers", told, [Problem("instance", "circle", told)])
+    if kind is Pull:
+        take_back_of_another(child, said)
+    else:
+        meet(child, said, clock.now())
+    return child, me, said
+
+
+def _reply(child: Speaker, me: Identity) -> dict[str, Any]:
+    return {
+        "protocol": PROTOCOL,
+        "version": settings.BROKER_VERSION,
+        "instance": str(me.instance),
+        "incarnation": str(me.incarnation),
+        "now": clock.now().isoformat(),
+        "lineage": [str(name) for name in (me.instance, *child.above)],
+    }
+
+
+def _dice(child: Speaker, ask: Pull) -> Random:
+    """The same pull is always answered by the same choice of sites."""
+    return dice("pull", child.name, str(ask.key))
+
+
+def _storages(ask: Report) -> frozenset[str]:
+    """Those of the storage endpoints in a report that the grid knows."""
+    named = {output.storage for element in ask.elements for end in element.ends for output in end.outputs}
+    return frozenset(StorageEndpoint.objects.filter(name__in=named).values_list("name", flat=True)) if named else frozenset()

@@ -1,0 +1,80 @@
+"""The files of elements: free again, or the child's; counters of their datasets with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import connection
+
+from broker_site.foundation.agency.look import look_after_commit
+from workqueues.states import INPUT_FILE, INPUT_TYPES
+
+_LOCK_DATASETS = """
+SELECT d.id FROM workqueues_dataset d
+WHERE d.id IN (SELECT e.dataset_id FROM workqueues_element e WHERE e.id = ANY(%(elements)s)) ORDER BY d.id FOR NO KEY UPDATE
+"""
+_FREE = """
+WITH freed AS (
+    UPDATE workqueues_file SET status = 'ready', element_id = NULL WHERE element_id = ANY(%(elements)s) AND status = 'picked'
+    RETURNING dataset_id
+)
+UPDATE workqueues_dataset d SET n_files_used = d.n_files_used - f.n
+FROM (SELECT dataset_id, count(*) AS n FROM freed GROUP BY 1) f WHERE d.id = f.dataset_id
+"""
+_PICK_AGAIN = """
+WITH picked AS (
+    UPDATE workqueues_file SET status = 'picked' WHERE element_id = ANY(%(elements)s) AND status = 'ready' AND held = ''
+    RETURNING dataset_id, element_id
+), counted AS (
+    UPDATE workqueues_dataset d SET n_files_used = d.n_files_used + p.n
+    FROM (SELECT dataset_id, count(*) AS n FROM picked GROUP BY 1) p WHERE d.id = p.dataset_id
+)
+SELECT element_id, count(*) FROM picked GROUP BY 1
+"""
+_LEAVE = f"""
+UPDATE workqueues_file SET element_id = NULL WHERE element_id = ANY(%(elements)s) AND NOT (status IN ({INPUT_FILE.spent.sql}))
+    AND type IN ({INPUT_TYPES.sql})
+"""
+_USE = """
+WITH used AS (
+    UPDATE workqueues_file SET status = 'running', last_attempt_time = now()
+    WHERE element_id = ANY(%(elements)s) AND status = 'picked' RETURNING id, element_id
+)
+INSERT INTO workqueues_elementinput (element_id, try_nr, file_id, status)
+SELECT u.element_id, e.try_nr, u.id, 'live' FROM used u JOIN workqueues_element e ON e.id = u.element_id
+"""
+
+
+def lock_datasets(elements: Sequence[int]) -> None:
+    """Lock the input datasets of elements, in the order in which everybody does, before their files are touched."""
+    _run(_LOCK_DATASETS, elements)
+
+
+def free_files(elements: Sequence[int]) -> None:
+    """The files that wait in these elements are ready, for whoever makes jobs or elements next."""
+    lock_datasets(elements)
+    _run(_FREE, elements)
+    look_after_commit("generate", "offer")
+
+
+def use_files(elements: Sequence[int]) -> int:
+    """The files that wait in these elements run now, each with the row of its use: how many."""
+    return _run(_USE, elements)
+
+
+def pick_again(elements: Sequence[int]) -> dict[int, int]:
+    """Files of these elements that came back unused wait in them again: how many of each. The caller holds their datasets."""
+    with connection.cursor() as cursor:
+        cursor.execute(_PICK_AGAIN, {"elements": list(elements)})
+        return dict(cursor.fetchall())
+
+
+def leave_files(elements: Sequence[int]) -> None:
+    """Files of these elements that neither wait nor run in them belong to no element any more."""
+    _run(_LEAVE, elements)
+
+
+def _run(statement: str, elements: Sequence[int]) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, {"elements": list(elements)})
+        return cursor.rowcount

@@ -1,0 +1,144 @@
+"""What a child broker reports of its elements: it has them, files of them ended, or it is done with them (decision J3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from broker_site.foundation.agency.look import look_after_commit
+from workqueues.ledger.elements.ends import Refused, settle_ends
+from workqueues.ledger.elements.files import leave_files, lock_datasets, use_files
+from workqueues.ledger.elements.moves import move_elements
+from workqueues.ledger.elements.returning import return_unsettled
+from workqueues.ledger.moves import move_dataset, move_task
+from workqueues.models import Dataset, Element, Task
+from workqueues.queries.speakers import Speaker
+from workqueues.rules.elements.messages import ElementReport
+from workqueues.states import OUTPUT_DATASET, WRITTEN_TYPES
+from workqueues.states.elements import ELEMENT
+
+GONE = "this element is not this broker's, or not in this try"
+"""What a child is told of an element that it does not have."""
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What becomes of a reported element, as the child is told."""
+
+    id: int
+    try_nr: int
+    verdict: str = "refused"
+    wish: str = "go"
+    why: str = ""
+    priority: int = 0
+    lease_s: float = 0.0
+    settled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTerms:
+    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows."""
+
+    lease_s: float
+    who: str
+    storages: Collection[str] = field(default_factory=frozenset)
+
+
+def take_reports(child: Speaker, reports: Sequence[ElementReport], terms: ReportTerms) -> list[Verdict]:
+    """Take what the child says of elements, each in a transaction of its own: one that cannot be taken holds up no other."""
+    return [_take(child, report, terms) for report in reports]
+
+
+def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
+    verdict = Verdict(report.id, report.try_nr)
+    with transaction.atomic():
+        element = Element.objects.select_for_update(no_key=True).filter(id=report.id).first()
+        if element is None or not _is_of(element, child, report.try_nr, report.incarnation):
+            verdict.why = GONE
+            return verdict
+        if element.status in ELEMENT.final:
+            verdict.verdict = "ended"
+            return verdict
+        if element.status == "Negotiating":
+            _begin_task(element, child, terms.who)
+        lock_datasets([element.id])
+        if element.status == "Negotiating":
+            _acquire(element, child, terms.who)
+        if report.state == "Running" and element.status == "Acquired":
+            _move(element, "Running", terms.who, f"{child.name} makes jobs of it")
+        try:
+            verdict.settled = settle_ends(element, report.ends, terms.storages)
+        except Refused as refused:
+            verdict.why = str(refused)
+        _note(element, report, terms.lease_s)
+        if report.state in ELEMENT.final and not verdict.why:
+            _end(element, report, child, terms.who)
+        task = Task.objects.only("status", "current_priority").get(id=element.task_id)
+        verdict.verdict = "ended" if element.status in ELEMENT.final else "held"
+        verdict.wish = _wish(element, task)
+        verdict.priority, verdict.lease_s = task.current_priority, terms.lease_s
+    return verdict
+
+
+def _is_of(element: Element, child: Speaker, try_nr: int, incarnation: UUID) -> bool:
+    return (element.child_id, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
+
+
+def _wish(element: Element, task: Task) -> str:
+    if element.status == "CancelRequested":
+        return "cancel"
+    return "pause" if task.status == "paused" else "go"
+
+
+def _move(element: Element, new: str, who: str, why: str) -> None:
+    if move_elements([element.id], new, who, why, [element.status]):
+        element.refresh_from_db(fields=["status"])
+
+
+def _begin_task(element: Element, child: Speaker, who: str) -> None:
+    """Its task runs from its first element on. The lock of a task comes before those of its datasets, here as everywhere."""
+    task = Task.objects.select_for_update(no_key=True).get(id=element.task_id)
+    if task.status == "ready":
+        claim = {"locked_by": task.locked_by, "locked_time": task.locked_time}
+        columns = {"start_time": task.start_time or Now(), "frozen_time": None, "error_dialog": "", **claim}
+        move_task(task, "running", who, f"{child.name} has its first element", **columns)
+
+
+def _acquire(element: Element, child: Speaker, who: str) -> None:
+    """The child says that it has it: its files run now, and jobs will write to the outputs."""
+    use_files([element.id])
+    _move(element, "Acquired", who, f"{child.name} has it")
+    for dataset in (
+        Dataset.objects.select_for_update(no_key=True)
+        .filter(task_id=element.task_id, type__in=WRITTEN_TYPES, status__in=OUTPUT_DATASET.accepting("write"))
+        .order_by("id")
+    ):
+        move_dataset(dataset, "running", who, "a child broker writes to it")
+
+
+def _note(element: Element, report: ElementReport, lease_s: float) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE workqueues_element SET sentence = %s, decision = %s, told_at = now(),"
+            " lease_until = now() + make_interval(secs => %s) WHERE id = %s",
+            [report.sentence, report.decision, lease_s, element.id],
+        )
+
+
+def _end(element: Element, report: ElementReport, child: Speaker, who: str) -> None:
+    """The child is done with it: what it did not settle comes back, for another element."""
+    left = return_unsettled([element.id]).get(element.id, 0)
+    leave_files([element.id])
+    element.refresh_from_db(fields=["n_files_finished", "n_files_failed", "status"])
+    counted = f"{element.n_files_finished} of {element.n_files} files finished, {element.n_files_failed} failed"
+    why = f"{child.name}: {counted}" + (f", {left} came back" if left else "")
+    if element.status == "CancelRequested" or report.state == "Canceled":
+        end = "Canceled"
+    else:
+        end = "Done" if element.n_files_finished or not element.n_files_failed else "Failed"
+    _move(element, end, who, why)
+    look_after_commit("offer", "finish", "command")
