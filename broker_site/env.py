@@ -26,6 +26,7 @@ SHORTEST_KEY = 50
 INSTANCE_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 HOST_NAME = re.compile(r"\.?[A-Za-z0-9_][A-Za-z0-9_.-]*|\[[0-9A-Fa-f:]+\]")
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+PARENT = frozenset({"GRIDBROKER_PARENT", "GRIDBROKER_PARENT_TOKEN", "GRIDBROKER_PARENT_TOKEN_FILE"})
 PROXY_HEADER = re.compile(r"([A-Za-z][A-Za-z0-9-]*): *([A-Za-z0-9]+)")
 
 
@@ -108,15 +109,25 @@ class Env:
     """GRANIAN_BACKPRESSURE: connections that a web process takes at a time, as Granian reads it (its default for two)."""
     worker_memory_mb: Annotated[int, Field(validation_alias="GRIDBROKER_WORKER_MEMORY_MB"), BeforeValidator(_megabytes)] = 1500
     """GRIDBROKER_WORKER_MEMORY_MB: so much memory a process of the worker may take beyond that of its start."""
+    installation_file: Annotated[str, Field(validation_alias="GRIDBROKER_INSTALLATION_FILE", max_length=1000)] = ""
+    """GRIDBROKER_INSTALLATION_FILE: where a broker keeps who it is beside its database, to know when that was restored."""
+    parent: Annotated[str, Field(validation_alias="GRIDBROKER_PARENT", max_length=255), BeforeValidator(_parent)] = ""
+    """GRIDBROKER_PARENT: https address of the broker from which this one pulls work; plain http on loopback alone."""
+    parent_token: Annotated[str, Field(validation_alias="GRIDBROKER_PARENT_TOKEN", max_length=500)] = ""
+    """GRIDBROKER_PARENT_TOKEN, or the content of the file named by GRIDBROKER_PARENT_TOKEN_FILE: our token there."""
     local_pilots: Annotated[Path | None, Field(validation_alias="GRIDBROKER_LOCAL_PILOTS"), BeforeValidator(_absolute)] = None
     """GRIDBROKER_LOCAL_PILOTS: the file that says how the worker starts pilots of jobs that are submitted to this machine."""
     secret_key_file: InitVar[Annotated[str, Field(validation_alias="SECRET_KEY_FILE"), BeforeValidator(_content)]] = ""
+    parent_token_file: InitVar[
+        Annotated[str, Field(validation_alias="GRIDBROKER_PARENT_TOKEN_FILE"), BeforeValidator(_content)]
+    ] = ""
 
-    def __post_init__(self, secret_key_file: str) -> None:
+    def __post_init__(self, secret_key_file: str, parent_token_file: str) -> None:
         """The key may lie in a file; a local one may be new and live as long as the process."""
         local = self.profile == "local"
         key = self.secret_key or secret_key_file or (secrets.token_urlsafe(SHORTEST_KEY) if local else "")
         object.__setattr__(self, "secret_key", key)
+        object.__setattr__(self, "parent_token", self.parent_token or parent_token_file)
         object.__setattr__(self, "two_person", not local if self.two_person is None else self.two_person)
         object.__setattr__(self, "allowed_hosts", self.allowed_hosts or (LOCAL_HOSTS if local else ()))
 
@@ -124,8 +135,9 @@ class Env:
     def read(cls, environ: Mapping[str, str]) -> Env:
         """The environment as typed values; BadEnvironment lists every variable that breaks a rule."""
         values = {name: text.strip() for name, text in environ.items() if text.strip()}
-        if "SECRET_KEY" in values:
-            values.pop("SECRET_KEY_FILE", None)
+        for secret in ("SECRET_KEY", "GRIDBROKER_PARENT_TOKEN"):
+            if secret in values:
+                values.pop(f"{secret}_FILE", None)
         problems: list[Problem] = []
         try:
             env = read(cls, values)
@@ -135,6 +147,8 @@ class Env:
         wrong = {p.field for p in problems}
         if env.profile == "production" and "GRIDBROKER_PROFILE" not in wrong:
             problems += [p for p in _unsafe(env) if p.field not in wrong]
+        if not wrong & PARENT:
+            problems += _tokenless(env)
         if problems:
             raise BadEnvironment(problems)
         return env
@@ -153,6 +167,16 @@ def _unsafe(env: Env) -> list[Problem]:
         (env.debug, "GRIDBROKER_DEBUG", "must not be on in production"),
     )
     return [Problem(name, "unsafe", message) for broken, name, message in rules if broken]
+
+
+def _tokenless(env: Env) -> list[Problem]:
+    """A parent asks for a token, whatever the profile; one that can be no header is none."""
+    if not env.parent:
+        return []
+    name, good = "GRIDBROKER_PARENT_TOKEN", env.parent_token.isascii() and env.parent_token.isprintable()
+    if not env.parent_token:
+        return [Problem(name, "required", f"must be set with GRIDBROKER_PARENT (or {name}_FILE): the token that the parent gave")]
+    return [] if good and " " not in env.parent_token else [Problem(name, "format", "must be a token: ASCII without blanks")]
 
 
 def _profile(text: str) -> Profile:
@@ -203,6 +227,22 @@ def _content(text: str) -> str:
         return Path(text).read_text(encoding="utf-8").strip()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
+
+
+def _parent(text: str) -> str:
+    """Errors never repeat the value, since somebody may have written a password into it."""
+    url = urlsplit(text)
+    try:
+        known = url.scheme in ("http", "https") and bool(url.hostname) and (url.port or 1) > 0
+    except ValueError:
+        known = False
+    if not known or url.query or url.fragment:
+        raise ValueError("must be the address of the parent broker, as https://broker.example.org")
+    if url.username is not None or url.password is not None:
+        raise ValueError("must have no user or password; the token is in GRIDBROKER_PARENT_TOKEN or a file")
+    if url.scheme == "http" and url.hostname not in [host.strip("[]") for host in LOCAL_HOSTS]:
+        raise ValueError("must begin with https://; plain http goes to 127.0.0.1, localhost and [::1] alone")
+    return f"{url.scheme}://{url.netloc}{url.path.rstrip('/')}"
 
 
 def _absolute(text: str) -> Path:

@@ -6,6 +6,7 @@ The profile `local` serves loopback over plain HTTP; `production` demands TLS in
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,9 @@ WEB_CONNECTIONS = ENV.web_connections
 WORKER_MEMORY_MB = ENV.worker_memory_mb
 LOCAL_PILOTS = ENV.local_pilots
 TWO_PERSON = ENV.two_person
+BROKER_VERSION = tomllib.loads((BASE_DIR / "pyproject.toml").read_text())["project"]["version"]
+PARENT, PARENT_TOKEN = ENV.parent, ENV.parent_token
+INSTALLATION_FILE = ENV.installation_file or f".gridbroker/{ENV.instance}/installation.json"
 
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles" if PRODUCTION else None  # `manage.py collectstatic` fills it

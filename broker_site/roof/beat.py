@@ -22,6 +22,8 @@ from brokerage.agents import (  # noqa: F401 - declares them
     limit,
     links,
     merge,
+    offer,
+    pull,
     reap,
     refresh,
     share,
@@ -37,10 +39,12 @@ from workqueues.agents import achieve, feed, refine, wake  # noqa: F401 - declar
 from workqueues.states import TASK
 
 for _duty in (
+    AgentDuty("pull", OFTEN_S, (), "pulls work from the parent broker, and tells it what became of it"),
     AgentDuty("refine", OFTEN_S, TASK.unread, "turns parameters into datasets, templates and needs"),
     AgentDuty("feed", OFTEN_S, ("defined",), "brings the files of the inputs in"),
     AgentDuty("assign", OFTEN_S, ("assigning",), "chooses the nucleus that collects the outputs"),
     AgentDuty("generate", OFTEN_S, TASK.generating, "chooses queues and makes jobs"),
+    AgentDuty("offer", 5.0, (), "gives work to child brokers, and takes back what they lost"),
     AgentDuty("assess", 5.0, ("scouted",), "measures what tasks need by their first jobs"),
     AgentDuty("merge", 5.0, (), "makes jobs that merge what others of their task made"),
     AgentDuty("command", OFTEN_S, TASK.commanded, "carries out accepted commands"),

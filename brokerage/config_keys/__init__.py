@@ -14,7 +14,15 @@ from typing import Any
 
 from broker_site.foundation.gdpconfig.keys import Key, declare
 from broker_site.foundation.gdpconfig.table import declare_table
-from brokerage.config_keys import dispatch, site_limits, submission, tally, transfers, users  # noqa: F401 - declare the keys of these
+from brokerage.config_keys import (  # noqa: F401 - declare the keys of these
+    dispatch,
+    pulling,
+    site_limits,
+    submission,
+    tally,
+    transfers,
+    users,
+)
 from brokerage.rules.decision.policy_choice import NUCLEUS, generator_key, key_for, unusable_for, unusable_generator
 from brokerage.rules.dispatch.groups import group_faults
 from brokerage.states import JOB

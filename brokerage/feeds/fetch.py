@@ -86,7 +86,7 @@ def checked(place: str, hosts: Sequence[str]) -> SplitResult:
     return parts
 
 
-class _TimedSocket:
+class TimedSocket:
     """A socket that is cut at the deadline, whatever the other side does meanwhile."""
 
     def __init__(self, parts: SplitResult, deadline: float) -> None:
@@ -144,7 +144,7 @@ def _ask(parts: SplitResult, limits: Limits, deadline: float) -> FeedDocument | 
     """The document, or where it is said to be. Raises FeedUnavailable."""
     watched = None
     try:
-        watched = _TimedSocket(parts, deadline)
+        watched = TimedSocket(parts, deadline)
         if parts.scheme == "https":
             watched.secure(str(parts.hostname))
         connection = http.client.HTTPConnection(str(parts.hostname), parts.port or PORTS[parts.scheme])

@@ -18,6 +18,7 @@ from brokerage.rules.dispatch.stranding import HANDS_OUT
 from brokerage.rules.explain.task_status_text import ParentTask, PausedFiles, QueueLoad, SuspectFiles, TaskStatus, ThrottleCause
 from brokerage.states import JOB
 from workqueues.models import Task
+from workqueues.queries.task_elements import elements_of_task
 from workqueues.queries.units import throttle_reason
 from workqueues.rules.jobs.split_rule import parse
 from workqueues.rules.throttle.user_caps import CAUSE
@@ -31,9 +32,12 @@ MOST_PAUSED = 10_000
 
 
 def task_status(task: Task, using: str = "default") -> TaskStatus:
-    """What is known of where the task stands. A task that has ended waits for nothing: only the errors of its jobs are read."""
+    """What is known of where the task stands. A task that has ended waits for nothing: only the errors of its jobs are read, and
+    its elements.
+    """
+    elements = elements_of_task(task, using)
     if task.status in TASK.final:
-        return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using))
+        return TaskStatus(task.status, task.error_dialog, errors=job_errors(task.id, using), elements=elements)
     duty = None if task.quarantined_at else agent_of(task.status)
     rules = parse(task.split_rule)
     around = surroundings(task.id, task.vo, task.parent_tid or 0, duty.name if duty else "", using)
@@ -56,6 +60,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         merges=site_merges(task, using) if rules.merge_output else (),
         open_inputs=around.open_inputs,
         held_up=rules.held_up,
+        elements=elements,
     )
 
 

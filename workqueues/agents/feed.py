@@ -74,7 +74,8 @@ def _send_on(run: Run, task: Task, planned: TaskPlan, inputs: LoadedInputs, writ
     after = after_feeding(inputs, parse(task.split_rule), still_open=still_open)
     match after.way:
         case "go":
-            placed = activity_of(task.prod_source_label) != "production" or was_assigned(task.id)
+            own = task.work_to != "children"  # a child chooses its own nucleus
+            placed = not own or activity_of(task.prod_source_label) != "production" or was_assigned(task.id)
             target = "ready" if placed else "assigning"
             finish_feeding(run.id, task.id, target, run.who)
         case "wait":

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.agency.duties import AgentDuty, Health
+from workqueues.rules.elements.task_elements import NO_ELEMENTS, TaskElements
 from workqueues.rules.jobs.open_inputs import still_open
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.rules.task.state_sentences import TASK_SENTENCES
@@ -159,7 +160,8 @@ class TaskStatus:
     """What is known of where a task stands. `reason`: what the last agent left with it; `throttle`: why no jobs are made for its
     share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs;
     `merges`: what waits to be merged, by site; `open_inputs`: datasets of which new files are used, whether or
-    not these are open where the task is `held_up`.
+    not these are open where the task is `held_up`; `elements`: its parts that child brokers pull, or the part of the task of a
+    parent that it does.
     """
 
     status: str
@@ -180,6 +182,7 @@ class TaskStatus:
     merges: Sequence[SiteMerge] = ()
     open_inputs: Sequence[str] = ()
     held_up: bool = False
+    elements: TaskElements = NO_ELEMENTS
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -190,6 +193,7 @@ class TaskStatus:
             "throttles": [asdict(cause) for cause in self.throttles],
             "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
             "job_errors": [asdict(group) for group in self.errors.groups],
+            "elements": self.elements.to_document(),
         }
 
 
@@ -224,7 +228,9 @@ def reasons(task: TaskStatus) -> list[Reason]:
     """Everything that the task waits for, the most telling first; nothing once it has ended."""
     if task.status in TASK.final:
         return []
-    return [*_task(task), *_parent(task), *_suspect(task), *_open(task), *_paused(task), *_jobs(task), *_agent(task)]
+    of_elements = [Reason("elements", line, "idle") for line in task.elements.lines()]
+    beside = [*_suspect(task), *_open(task), *_paused(task), *of_elements, *_jobs(task), *_agent(task)]
+    return [*_task(task), *_parent(task), *beside]
 
 
 def _task(task: TaskStatus) -> list[Reason]:
@@ -318,7 +324,7 @@ def _agent(task: TaskStatus) -> list[Reason]:
     duty, health = task.agent
     if fault := AGENT_FAULTS.get(health):
         return [Reason("agent", f"The agent {duty.name}, whose turn it is, {fault}.", "bad")]
-    if task.status in TASK.generating and task.loads:
+    if task.status in TASK.generating and (task.loads or task.elements.taken):
         return []
     return [Reason("agent", f"The agent {duty.name} is next: it {duty.what_for}.", "idle")]
 

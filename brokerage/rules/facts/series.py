@@ -10,7 +10,18 @@ from itertools import accumulate
 
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.rules.facts.job_kind import JobKind
-from brokerage.rules.facts.rollups import COLUMNS, DAY_S, FIVE_MINUTES_S, FLOWS, HOUR_S, MINUTE_S, OF_ERRORS, STEPS, Family
+from brokerage.rules.facts.rollups import (
+    COLUMNS,
+    DAY_S,
+    FIVE_MINUTES_S,
+    FLOWS,
+    HOUR_S,
+    MINUTE_S,
+    OF_ERRORS,
+    STEPS,
+    Family,
+    step_after,
+)
 from brokerage.states import JOB
 
 STATES = JOB.live

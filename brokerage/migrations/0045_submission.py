@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0043_pilot_by_time'),
+        ('brokerage', "0044_errors_of_owners"),
     ]
 
     operations = [

@@ -1,0 +1,219 @@
+"""Agent pull. Takes elements of the parent broker (GRIDBROKER_PARENT). Leaves them tasks here, and what became of them told to
+the parent. Next: refine. Without a parent it does nothing.
+
+Every step holds if the run is killed after it, or another run does the same at once; no step speaks to the parent within a
+transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, TypeVar
+from uuid import UUID
+
+from django.conf import settings
+
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.batches import one_by_one
+from broker_site.foundation.agency.run import Run, agent
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.dice import dice
+from brokerage.agents.pull_report import give, reports_of, take_verdicts
+from brokerage.feeds.parent import Parent, ParentUnavailable, encoded
+from brokerage.queries.pulling_sites import PullingSites, known_storages, pulling_sites
+from brokerage.rules.submission.pulling_sites import waiting_jobs
+from workqueues.agents.element_tasks import start_element
+from workqueues.ledger.installation import renew_if_restored
+from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
+from workqueues.ledger.pulled_elements import follow_tasks, note_refused, store_work
+from workqueues.models import Installation, ParentBroker
+from workqueues.queries.pulled_elements import (
+    anything_negotiated,
+    to_fetch,
+    to_start,
+    to_stop,
+    to_tell,
+    waiting_elements,
+)
+from workqueues.rules.elements.acquisition import Element, acquire
+from workqueues.rules.elements.element_sites import SiteWishes
+from workqueues.rules.elements.messages import MOST_SITES, PROTOCOL, ElementTry, FetchWork, Pull, Reply, Report, SiteTold
+from workqueues.rules.elements.parent_news import KnownParent, NotUsable, parent_news
+from workqueues.rules.elements.site_slots import slots
+
+BATCH = 200
+"""Elements of one report."""
+WORKS = 10
+"""Elements whose work is fetched at once."""
+ROUNDS = 10
+"""Reports, or fetches, of one run at most: what is left is told by the next one."""
+MOST_STARTED = 1000
+"""Elements that are looked at, the most urgent first, to become tasks."""
+
+R = TypeVar("R", bound=Reply)
+
+
+@dataclass(slots=True)
+class Session:
+    """One run with the parent: who we are, what we know of it, and how it is reached."""
+
+    run: Run
+    own: Installation
+    row: ParentBroker
+    parent: Parent
+
+    def ask(self, call: Callable[[Any], R], message: Callable[..., Any], **said: Any) -> tuple[R, datetime]:
+        """The answer to a message, and when it was sent; what it says of the parent is kept. Raises ParentUnavailable."""
+        sent_at = clock.now()
+        answer = call(message(**self._hello(sent_at), **said))
+        middle = sent_at + (clock.now() - sent_at) / 2
+        known = KnownParent(self.row.instance, self.row.incarnation)
+        try:
+            error_s = gdpconfig.value("elements", "CLOCK_ERROR")
+            note_answer(self.row, answer, parent_news(known, answer, self.own.instance, middle, error_s))
+        except NotUsable as fault:
+            raise ParentUnavailable(str(fault)) from None
+        return answer, sent_at
+
+    def _hello(self, now: datetime) -> dict[str, Any]:
+        return {
+            "protocol": PROTOCOL,
+            "version": settings.BROKER_VERSION[:40],
+            "instance": self.own.instance,
+            "incarnation": self.own.incarnation,
+            "now": now,
+            "lineage": [UUID(one) for one in self.row.lineage],
+        }
+
+    @property
+    def circle(self) -> bool:
+        """Whether this broker is above its own parent."""
+        return str(self.own.instance) in self.row.lineage
+
+
+@agent("pull")
+def pull(run: Run) -> int:
+    """One cycle: tell, fetch, start, ask for more. How many elements moved on."""
+    if not settings.PARENT:
+        return 0
+    with alone() as mine:
+        return _cycle(run) if mine else 0
+
+
+def _cycle(run: Run) -> int:
+    timeout_s = gdpconfig.value("elements", "PARENT_TIMEOUT")
+    parent = Parent(settings.PARENT, settings.PARENT_TOKEN, timeout_s)
+    session = Session(run, renew_if_restored(), parent_row(settings.PARENT), parent)
+    moved = _follow(session)
+    try:
+        moved += _report(session)
+        if fetched := _fetch(session):
+            moved += fetched + _report(session)  # the parent waits for that before it gives more
+        moved += start(run)
+        return moved + (0 if session.circle else _pull(session))
+    except ParentUnavailable as fault:
+        note_fault(session.row, str(fault))
+        run.left.append(f"the parent {settings.PARENT}: {fault}")
+        return moved + start(run)  # what is here already needs nobody
+
+
+def _follow(session: Session) -> int:
+    """Elements follow their tasks, and tasks that are no longer wanted are killed."""
+    for task_id, refused in to_stop(BATCH):
+        why = f"the parent no longer gives it to us: {refused}" if refused else "it is cancelled at the parent"
+        give(task_id, "kill", session.run.who, why)
+    return follow_tasks()
+
+
+def _report(session: Session) -> int:
+    """Tell what is due, report by report; a parent that we do not know, or that is in a circle with us, at least who we are."""
+    moved = 0
+    for number in range(ROUNDS):
+        due = to_tell(BATCH)
+        if not due and (number or (session.row.incarnation and not session.circle)):
+            break
+        reported = reports_of(due)
+        answer, at = session.ask(session.parent.report, Report, elements=[one.report for one in reported])
+        new = take_verdicts(session.run, reported, answer.elements, at)
+        moved += new + _follow(session)
+        if not new and len(due) < BATCH:
+            break
+    return moved
+
+
+def _fetch(session: Session) -> int:
+    """Fetch the work of elements that were pulled, and store it."""
+    fetched = 0
+    for _ in range(ROUNDS):
+        wanted = to_fetch(session.row.incarnation, WORKS)
+        if not wanted or session.circle:
+            break
+        incarnation = session.row.incarnation
+        tries = [ElementTry(id=element, try_nr=try_nr) for _, element, try_nr in wanted]
+        answer, _ = session.ask(session.parent.work, FetchWork, elements=tries)
+        if session.row.incarnation != incarnation or incarnation is None:
+            break  # it was restored meanwhile, and knows of other elements by these numbers
+        refused = {id_: answer.refused[str(element)] for id_, element, _ in wanted if str(element) in answer.refused}
+        note_refused(refused)
+        works = [(work.id, work.try_nr, encoded(work).decode()) for work in answer.works]
+        stored = store_work(incarnation, works) if works else 0
+        fetched += stored + len(refused)
+        if not stored and not refused:
+            break
+    return fetched
+
+
+def start(run: Run) -> int:
+    """What was pulled becomes tasks, the most urgent first, where slots are empty of jobs that run or wait: how many."""
+    waiting = to_start(MOST_STARTED)
+    if not waiting:
+        return 0
+    grid, storages = pulling_sites(), known_storages()
+    elements = [
+        Element(str(one.id), one.priority, one.created, one.jobs, SiteWishes(included=tuple(one.sites or ()))) for one in waiting
+    ]
+    counts = waiting_jobs(grid.ready, grid.not_ready, waiting_elements(unstarted=False))
+    acquired = acquire(elements, slots(grid.sites, step="start"), dice(run.id), counts=counts)
+    sites = {str(one.id): one.sites for one in waiting}
+
+    def begin(id_: str) -> bool:
+        queues = [queue for site in sites[id_] if site in grid.sites for queue in grid.queues[site]]
+        return start_element(int(id_), queues, storages, run.who) is not None
+
+    ids = [element.id for element, _ in acquired.elements]
+    return sum(one_by_one(ids, begin, lambda id_, error: run.leave(f"pulled element {id_}", error)))
+
+
+def _pull(session: Session) -> int:
+    """Ask for more, unless the last answer is not wholly ours yet. The key is kept before, so that a lost answer comes again."""
+    if anything_negotiated():
+        return 0
+    grid, draining = pulling_sites(), gdpconfig.value("elements", "CHILD_DRAINS")
+    key = pull_key(session.row)
+    answer, at = session.ask(session.parent.pull, Pull, key=key, draining=draining, **_offer(grid, draining=draining))
+    if session.row.incarnation is None or session.circle:
+        return 0
+    return store_pull(session.row, key, answer, session.row.incarnation, at)
+
+
+def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
+    """What our sites take."""
+    jobs = waiting_jobs(grid.ready, grid.not_ready, waiting_elements(unstarted=True))
+    sites = dict(islice(grid.sites.items(), MOST_SITES))
+    return {
+        "sites": {
+            name: SiteTold(
+                state=site.state,
+                pending_slots=site.pending_slots,
+                running_slots=site.running_slots,
+                running_jobs=site.running_jobs,
+            )
+            for name, site in sites.items()
+        },
+        "jobs": {site: {f"{p:.0f}": int(n) for p, n in counts.items()} for site, counts in jobs.items() if site in sites},
+        "free_jobs": grid.free_jobs,
+        "most": 0 if draining else gdpconfig.value("elements", "WORK_PER_CYCLE"),
+    }
