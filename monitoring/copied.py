@@ -18,6 +18,8 @@ LISTS: Mapping[str, tuple[str, str]] = {
     "pilots": ("", "pilots/"),
     "links": ("", "links/"),
     "changes": ("", "config/changes/"),
+    "elements": ("", "elements/"),
+    "tree": ("", "tree/children/"),
 }
 """List of the pages -> the command that lists the same, where there is one, and the path in REST."""
 OBJECTS: Mapping[str, tuple[str, str]] = {
@@ -26,6 +28,8 @@ OBJECTS: Mapping[str, tuple[str, str]] = {
     "queue": ("broker queue show", "queues"),
     "dataset": ("", "datasets"),
     "transfer": ("", "transfers"),
+    "element": ("", "elements"),
+    "child": ("", "tree/children"),
     "pilot": ("", "pilots"),
 }
 

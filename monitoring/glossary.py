@@ -16,6 +16,7 @@ from brokerage.states import JOB, TRANSFER
 from monitoring.error_words import ERRORS
 from monitoring.wording import WORDS, Word
 from workqueues.states import EVENT, INPUT_DATASET, INPUT_FILE, OUTPUT_DATASET, OUTPUT_FILE, TASK
+from workqueues.states.elements import ELEMENT
 
 
 class Entry(NamedTuple):
@@ -44,6 +45,7 @@ STATES: Mapping[str, tuple[str, Sequence[Machine]]] = {
     "file": ("States of a task's files", (INPUT_FILE, OUTPUT_FILE)),
     "range": ("States of ranges of events", (EVENT,)),
     "transfer": ("States of transfers", (TRANSFER,)),
+    "element": ("States of elements, the parts of a task that child brokers pull", (ELEMENT,)),
 }
 OTHERS: Mapping[str, str] = {
     "queue": "Statuses of computing queues",
@@ -54,6 +56,8 @@ OTHERS: Mapping[str, str] = {
     "pilot": "States of pilots",
     "throttle": "Verdicts of the throttler",
     "agent": "Health of agents",
+    "child": "How child brokers stand",
+    "site": "States of the sites of child brokers",
 }
 """Kinds of words that no state machine rules."""
 

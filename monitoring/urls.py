@@ -29,6 +29,7 @@ from monitoring.views.task_history import task_plots
 from monitoring.views.throughput import throughput
 from monitoring.views.tokens import tokens
 from monitoring.views.transfers import link, transfer
+from monitoring.views.tree import child, element, tree
 from monitoring.views.users import user, users
 from monitoring.views.visitor import appearance, login, logout
 from monitoring.views.why import brokerage, what_if
@@ -78,6 +79,12 @@ urlpatterns = [
     path("transfers/<int:transfer_id>.json", transfer, {"data": True}, name="page-transfer-data"),
     path("submission/<str:name>/", submission_site, name="page-submission-site"),
     path("links/<str:source>/<str:destination>/", link, name="page-link"),
+    path("tree/", tree, name="page-tree"),
+    re_path(r"^tree/?\.(?P<format>json|csv)$", tree, name="page-tree-data"),
+    path("tree/children/<str:name>/", child, name="page-child"),
+    path("tree/children/<str:name>.json", child, {"data": True}, name="page-child-data"),
+    path("elements/<int:element_id>/", element, name="page-element"),
+    path("elements/<int:element_id>.json", element, {"data": True}, name="page-element-data"),
     path("pilots/<uuid:pilot_id>/", pilot, name="page-pilot"),
     path("pilots/<uuid:pilot_id>.json", pilot, {"data": True}, name="page-pilot-data"),
     path("me/tokens/", tokens, name="page-tokens"),

@@ -64,6 +64,30 @@ done       | good | The file is where it was wanted.
 failed     | bad  | It was given up: attempts failed, or no copy was left.
 cancelled  | off  | Nobody wants it there any more, or an operator ended it.
 """),
+    "element": _table("""
+Available       | wait | It waits: any child broker that may have it can pull it. Its files are picked for it.
+Negotiating     | run  | A child broker pulled it, and has not yet said that it has it. It comes back when the lease is over.
+Acquired        | run  | A child broker has it and has made a task of it. None of its jobs has begun.
+Running         | run  | The child's task has jobs. Files that end are settled here as the child reports them.
+Done            | good | All of its files have ended. Some of them may have failed.
+Failed          | bad  | All of its files have ended. None of them was processed well.
+CancelRequested | off  | Its task was killed here. The child is told with its next report, and kills its own.
+Canceled        | off  | It was cancelled. Files that had ended before stay as they were settled.
+"""),
+    "child": _table("""
+pulls    | good | It was heard of lately, and may pull elements.
+new      | idle | It was let in, and has not been heard of yet.
+quiet    | bad  | It has not been heard of for longer than a lease: what it has comes back.
+draining | wait | It gets nothing new; what it has goes on.
+drained  | off  | Its time to drain is over: it gets nothing new, and what it still had was taken back.
+revoked  | off  | Its token is good no longer: its messages are refused, and what it has comes back.
+"""),
+    "site": _table("""
+Normal   | good | It takes new work.
+Draining | wait | It ends what it has, and takes nothing new.
+Down     | bad  | It runs nothing.
+Aborted  | off  | It runs nothing, and what it had was given up.
+"""),
     "copy": _table("""
 available | good | It can be read.
 deleting  | off  | It is about to be removed.

@@ -30,9 +30,11 @@ PACE: Mapping[tuple[str, str, str], float] = {
     **{
         ("agents", f"PERIOD_{name}", "jedi"): 1.0
         for name in (
+            "pull",
             "refine",
             "feed",
             "assign",
+            "offer",
             "generate",
             "command",
             "wake",

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from brokerage.models import JobChange, TransferChange
 from monitoring.queries.database import alias
-from workqueues.models import TaskChange
+from workqueues.models import ElementChange, TaskChange
 from workqueues.rules.task.automatic_steps import AutomaticStep, of_job, of_task
 
 MOST = 200
@@ -45,7 +45,11 @@ def transfer_moves(transfer_id: int) -> list[Move]:
     return _moves(TransferChange.objects.using(alias()).filter(transfer_id=transfer_id).order_by("-id")[:MOST])
 
 
-def _moves(changes: Iterable[TaskChange | JobChange | TransferChange]) -> list[Move]:
+def element_moves(element_id: int) -> list[Move]:
+    return _moves(ElementChange.objects.using(alias()).filter(element_id=element_id).order_by("-id")[:MOST])
+
+
+def _moves(changes: Iterable[TaskChange | JobChange | TransferChange | ElementChange]) -> list[Move]:
     moves: list[Move] = []
     for change in changes:
         lasted_s = (moves[-1].at - change.at).total_seconds() if moves else None
@@ -56,7 +60,7 @@ def _moves(changes: Iterable[TaskChange | JobChange | TransferChange]) -> list[M
     return moves
 
 
-def _rule(change: TaskChange | JobChange | TransferChange) -> AutomaticStep | None:
+def _rule(change: TaskChange | JobChange | TransferChange | ElementChange) -> AutomaticStep | None:
     if isinstance(change, TaskChange):
         return of_task(change.old, change.new, change.who)
     return of_job(change.old, change.new, change.who, change.why) if isinstance(change, JobChange) else None

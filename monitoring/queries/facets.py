@@ -11,10 +11,13 @@ from brokerage.models import ComputingQueue
 from brokerage.queries.kept_counts import KeptCounts, Rows
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.states import JOB
-from monitoring.queries.database import alias, rows
+from monitoring.queries.database import alias, rows, seen_by
 from monitoring.tables.facets import Facet, facet
 from monitoring.tables.selection import Selection
+from workqueues.queries.element_rows import MOST_COUNTED as MOST_ELEMENTS
+from workqueues.queries.element_rows import elements_by_state
 from workqueues.states import TASK
+from workqueues.states.elements import ELEMENT
 
 MOST_TASKS = 1_000
 """Tasks of one state that are counted."""
@@ -107,6 +110,14 @@ def pilot_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
         facet(selection, "queue", "Queue", lately, by_queue.most_common()),
         facet(selection, "site", "Site", lately, by_site.most_common()),
     )
+
+
+def element_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
+    """Elements by state, counted to a bound where the visitor may look into every VO; else not counted."""
+    if not scope.everything:
+        return (facet(selection, "status", "State", "", ((state, None) for state in ELEMENT.course)),)
+    states = elements_by_state(alias())
+    return (facet(selection, "status", "State", "elements", states.items(), most=MOST_ELEMENTS),)
 
 
 def _in_order(order: Sequence[str], numbers: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -32,18 +32,18 @@ MOST_PLACES = 3
 _IN_WINDOW = """
 (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s)) AND b.step_s = %(step)s AND b.what = ANY (%(whats)s)
     AND b.at >= %(start)s AND b.at < %(end)s"""
-_PLACES = f"""
-SELECT g.family, g.fingerprint, CASE g.family WHEN '{Family.ERROR_OF}' THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
+_PLACES = KeptCounts(f"""
+SELECT g.family, g.fingerprint, CASE g.family WHEN %(of_owner)s THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
 FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = ANY (%(families)s) AND g.fingerprint = ANY (%(errors)s)
     AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s)) AND {_IN_WINDOW}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 4 DESC, 3
-"""
-_IN_ALL = f"""
-SELECT g.family, CASE g.family WHEN '{Family.ERROR_OF}' THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
+""")
+_IN_ALL = KeptCounts(f"""
+SELECT g.family, CASE g.family WHEN %(of_owner)s THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
 FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = ANY (%(families)s) AND {_IN_WINDOW} GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +151,10 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
     first = sorted(points, key=lambda error: (-sum(points[error]), error))[:most]
     others += sum(sum(points[error]) for error in points.keys() - {*first})
     known = ErrorFingerprint.objects.using(alias()).in_bulk(first)
-    places = {(error, Family.ERROR_AT): [(queue, sum(points[error]))] for error in first} if queue else {}
-    if not queue and first:
+    places: Mapping[tuple[int, Family], list[tuple[str, int]]] = {}
+    if queue:
+        places = {(error, Family.ERROR_AT): [(queue, sum(points[error]))] for error in first}
+    elif first:
         places = _places(asked, first, scope, of)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
@@ -175,13 +177,11 @@ def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[
     """Jobs that ended badly in a window by owner and by queue, whatever the filter; one statement, of the roll-ups."""
     window_s, step_s = WINDOWS[window]
     values = _in_window(Asked(tuple(JOB.unsuccessful), window_s, step_s), scope)
-    by: dict[str, list[tuple[str, int]]] = defaultdict(list)
-    for family, name, n in rows(_IN_ALL, {**values, "families": list(ALL.told)}):
-        by[family].append((name, n))
+    by = _IN_ALL.answer({**values, "families": list(ALL.told), "of_owner": Family.ERROR_OF}, _by_family, using=alias())
     words = "ended badly"
     return (
-        facet(selection, "user_name", "Owner", words, by[Family.ERROR_OF], nameless="no task", without=("queue",)),
-        facet(selection, "queue", "Queue", words, by[Family.ERROR_AT], nameless="no queue", without=("user_name",)),
+        facet(selection, "user_name", "Owner", words, by.get(Family.ERROR_OF, ()), nameless="no task", without=("queue",)),
+        facet(selection, "queue", "Queue", words, by.get(Family.ERROR_AT, ()), nameless="no queue", without=("user_name",)),
     )
 
 
@@ -195,11 +195,30 @@ def _in_window(asked: Asked, scope: VoScope) -> dict[str, Any]:
     return {"vos": vos, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
 
 
-def _places(asked: Asked, errors: Sequence[int], scope: VoScope, of: Chosen) -> dict[tuple[int, Family], list[tuple[str, int]]]:
+def _places(
+    asked: Asked, errors: Sequence[int], scope: VoScope, of: Chosen
+) -> Mapping[tuple[int, Family], list[tuple[str, int]]]:
     """Error and family -> queues where jobs ended with it, or owners of these, with how many, those with most first."""
     groups = None if of.groups is None else [number for family in of.told for number in of.groups.get(family, ())]
-    values = {**_in_window(asked, scope), "errors": list(errors), "groups": groups, "families": list(of.told)}
+    values = {
+        **_in_window(asked, scope),
+        "errors": list(errors),
+        "groups": groups,
+        "families": list(of.told),
+        "of_owner": Family.ERROR_OF,
+    }
+    return _PLACES.answer(values, _by_error, using=alias())
+
+
+def _by_error(found: Rows) -> Mapping[tuple[int, Family], list[tuple[str, int]]]:
     places: dict[tuple[int, Family], list[tuple[str, int]]] = defaultdict(list)
-    for family, error, name, n in rows(_PLACES, values):
+    for family, error, name, n in found:
         places[error, Family(family)].append((name, n))
-    return places
+    return dict(places)
+
+
+def _by_family(found: Rows) -> Mapping[str, list[tuple[str, int]]]:
+    by: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for family, name, n in found:
+        by[family].append((name, n))
+    return dict(by)

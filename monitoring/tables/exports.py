@@ -61,6 +61,8 @@ def cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = plain(value)
+    if isinstance(text, Mapping):
+        text = [list(item) for item in text.items()]
     if isinstance(text, list):
         text = " ".join("/".join(map(str, item)) if isinstance(item, list) else str(item) for item in text)
     return f"'{text}" if isinstance(text, str) and text.startswith(FORMULA) else text

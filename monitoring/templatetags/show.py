@@ -24,6 +24,7 @@ from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
 from monitoring.wording import UNKNOWN, WORDS
+from workqueues.rules.elements.why_waiting import PULL_REASONS
 
 register = template.Library()
 
@@ -115,6 +116,24 @@ def lasting(seconds: float | None) -> str:
         if seconds >= least:
             return f"{int(seconds // size):,}{THIN}{unit}"
     return NOTHING
+
+
+@register.filter
+def since(at: datetime) -> float:
+    """Seconds since then."""
+    return (clock.now() - at).total_seconds()
+
+
+@register.filter
+def away(seconds: float) -> float:
+    """A duration whatever its sign."""
+    return abs(seconds)
+
+
+@register.filter
+def pull_reason(code: str) -> str:
+    """Why a pull got no more, in words."""
+    return PULL_REASONS.get(code, code)
 
 
 @register.filter

@@ -84,6 +84,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "facts": task_facts(row, jobs_by_state(job.status for job in shown.rows) if all_shown else None),
         "headline": headline(status),
         "errors": status.errors,
+        "elements": status.elements,
         "merges": status.merges,
         "premerged": request.GET.get("premerged") == "1",
         "throttled": bool(status.throttle),

@@ -1,4 +1,6 @@
-"""The lists: tasks, jobs, datasets, files, queues, pilots, workers, shares, throttling, transfers, links, changes, agents."""
+"""The lists: tasks, jobs, datasets, files, queues, pilots, workers, shares, throttling, transfers, links,
+elements, changes, agents.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from monitoring.queries.configuration import ChangeSetRow, set_rows, visible_set
 from monitoring.queries.data_facets import dataset_facets, file_facets, transfer_facets
 from monitoring.queries.database import alias
 from monitoring.queries.datasets import DatasetRow, dataset_rows, visible_datasets
-from monitoring.queries.facets import job_facets, pilot_facets, queue_facets, task_facets
+from monitoring.queries.facets import element_facets, job_facets, pilot_facets, queue_facets, task_facets
 from monitoring.queries.files import FileRow, file_rows, visible_files
 from monitoring.queries.jobs import JobRow, job_rows, visible_jobs
 from monitoring.queries.levels import counted_at
@@ -25,10 +27,12 @@ from monitoring.queries.submission import SubmissionRow, submission_context, sub
 from monitoring.queries.tasks import TaskRow, task_rows, visible_tasks
 from monitoring.queries.throttle import ThrottleRow, throttle_rows
 from monitoring.queries.transfers import TransferRow, links_above, transfer_rows, visible_transfers
+from monitoring.queries.tree import visible_elements
 from monitoring.views.listing import LongList, ShortList, answer
 from monitoring.views.page import page
 from monitoring.views.pilots import PilotList
-from workqueues.api.filtering import DatasetFilter, FileFilter, TaskFilter
+from workqueues.api.filtering import DatasetFilter, ElementFilter, FileFilter, TaskFilter
+from workqueues.queries.element_rows import ElementRow, element_rows
 
 TASKS = LongList(
     "tasks", TaskRow, "tasks.html", TaskFilter, visible_tasks, task_rows, "task:read",
@@ -77,6 +81,11 @@ TRANSFERS = LongList(
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
 """The fullest first."""
+ELEMENTS = LongList(
+    "elements", ElementRow, "elements.html", ElementFilter, visible_elements, element_rows, "task:read",
+    first=("status", "task", "child", "site", "vo", "team"), facets=element_facets,
+)  # fmt: skip
+"""Newest first."""
 CHANGES = LongList(
     "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
     first=("name", "component", "who", "source"), around=lambda: {"proposals": open_proposals(alias())},
@@ -96,4 +105,7 @@ def view_of(listing: LongList | ShortList) -> Callable[..., HttpResponseBase]:
     return view
 
 
-LISTS = (TASKS, JOBS, DATASETS, FILES, QUEUES, PILOTS, WORKERS, SHARES, THROTTLE, SUBMISSION, TRANSFERS, LINKS, CHANGES, AGENTS)
+LISTS = (
+    TASKS, JOBS, DATASETS, FILES, QUEUES, PILOTS, WORKERS, SHARES, THROTTLE, SUBMISSION, TRANSFERS, LINKS, ELEMENTS, CHANGES,
+    AGENTS,
+)  # fmt: skip

@@ -106,7 +106,7 @@ def token_schemes() -> Schema:
     begins = PREFIXES | {"job": JOB_PREFIX}
     return {
         kind: {"type": "http", "scheme": "bearer", "description": f"The token of {words}; it begins with {begins[kind]}."}
-        for kind, words in (("enrolment", "an enrolment"), ("pilot", "a pilot"), ("job", "a job"))
+        for kind, words in (("enrolment", "an enrolment"), ("pilot", "a pilot"), ("child", "a child broker"), ("job", "a job"))
     }
 
 

@@ -35,7 +35,7 @@ SECRET_TABLES = (
     *("access_audit", "access_auditseal", "auth_group", "auth_group_permissions", "auth_permission"),
     *("django_session", "django_admin_log", "django_content_type", "django_migrations"),
 )
-"""Credentials, people, sessions, audit: what no page shows."""
+"""Credentials, people, sessions, audit: what no page shows but for the columns granted below."""
 READING = (
     "GRANT USAGE ON SCHEMA public TO {monitoring}",
     "REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {monitoring}",
@@ -43,6 +43,7 @@ READING = (
     "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {monitoring}",
     f"REVOKE ALL ON {', '.join(SECRET_TABLES)} FROM {{monitoring}}",
     "GRANT SELECT (at, who, act) ON access_audit TO {monitoring}",
+    "GRANT SELECT (id, prefix, revoked_at) ON access_credential TO {monitoring}",
 )
 """Of tables that migrations have made. A table of a later release is not read before these run again."""
 

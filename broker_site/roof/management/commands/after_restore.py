@@ -11,6 +11,7 @@ from django.db.models import Max
 from broker_site.foundation.access.credentials import revoke
 from broker_site.foundation.access.models import Credential
 from brokerage.models import Job
+from workqueues.ledger.installation import begin_anew
 
 JUMPS = {"workqueues_task": 10_000, "brokerage_job": 1_000_000}
 """More tasks and jobs than come between a backup and its restore."""
@@ -38,6 +39,7 @@ class Command(BaseCommand):
             )
             revoked = revoke(pilots, reason="manage.py after_restore")
             last = held.aggregate(last=Max("lease_until"))["last"]
+            begin_anew("manage.py after_restore")
         self.stdout.write(
             f"{held.count()} jobs were held by pilots at the time of the backup; they are given out again when their leases end"
             + (f", the last ends at {last:%Y-%m-%d %H:%M:%S} UTC" if last else "")

@@ -167,6 +167,10 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> Itera
     yield f"  since {task.status_since:%Y-%m-%d %H:%M:%S} UTC: {headline(status)}"
     yield from (f"  {reason.kind}: {reason.message}" for reason in reasons(status))
     yield from (f"  errors: {sentence}" for sentence in status.errors.sentences())
+    for element in status.elements.at_children:
+        if element.decision:
+            yield f"  last decision of {element.child} about element {element.id}:"
+            yield from (f"    {line}" for line in element.decision.splitlines())
     if status.next_look_at is not None:
         yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
     for step in steps_of(task.id)[:MOST_STEPS]:

@@ -10,9 +10,11 @@ from django.core.management.base import BaseCommand
 
 import brokerage.states
 import workqueues.states
+import workqueues.states.elements
 from broker_site.foundation.kernel.machine import NEW, Machine
 
-MACHINES = {machine.name: machine for machine, _, _ in (*workqueues.states.GUARDED, *brokerage.states.GUARDED)}
+GUARDED = (*workqueues.states.GUARDED, *workqueues.states.elements.GUARDED, *brokerage.states.GUARDED)
+MACHINES = {machine.name: machine for machine, _, _ in GUARDED}
 
 
 class Command(BaseCommand):
