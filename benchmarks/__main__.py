@@ -9,7 +9,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
-from benchmarks import agents, brokerage, cycle, dispatch, flow, generation, pages, reports, transfers
+from benchmarks import agents, brokerage, cycle, dispatch, flow, generation, pages, reports, transfers, tree
 from benchmarks.server import shared_tables
 
 NAMES: dict[str, ModuleType] = {
@@ -22,6 +22,7 @@ NAMES: dict[str, ModuleType] = {
     "flow": flow,
     "transfers": transfers,
     "pages": pages,
+    "tree": tree,
 }
 
 ALL = (
@@ -40,6 +41,7 @@ ALL = (
     ("transfers", "--hung"),
     ("transfers", "--open", "1000000"),
     ("pages", "--jobs", "20000", "--times", "10"),
+    ("tree", "--elements", "50000", "--rounds", "3"),
 )
 """What `all` runs: sizes that fit into a few minutes."""
 
