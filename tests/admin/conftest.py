@@ -58,6 +58,7 @@ from brokerage.rules.dispatch.site_limits import Advertisement
 from brokerage.rules.transfers.wishes import PRODUCTION_INPUT, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, submitted
 from tests.flow.steps import BAD, end, run_agents, take
+from tests.tree_of_brokers import make_tree
 from workqueues.ledger.submit import submit
 from workqueues.models import (
     CatalogueFile,
@@ -67,6 +68,7 @@ from workqueues.models import (
     FileChange,
     GlobalShare,
     ProcessLock,
+    PulledElement,
     ReadGrant,
     Task,
     TaskNote,
@@ -164,6 +166,9 @@ def campaign() -> Task:
     limits_of_a_site(alpha, idle)
     SubmittedJob.objects.create(job_id=first.job_id, pilot=idle, site_id=alpha.site_id, kind="Processing", submitter="local")
     moved_files(task)
+    make_tree(task)
+    pulled = {"incarnation": uuid4(), "parent_task_id": 1, "site": "A", "vo": "demo", "lease_until": timezone.now()}
+    PulledElement.objects.create(element_id=1, try_nr=1, status="Acquired", priority=1, jobs=1, task=task, **pulled)
     assert Agent.objects.exists()
     task.refresh_from_db()
     return task

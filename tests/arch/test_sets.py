@@ -11,16 +11,17 @@ import pytest
 
 import brokerage.states
 import workqueues.states
+import workqueues.states.elements
 from broker_site.foundation.kernel.machine import Machine
 from tests.arch.source import files, modules, read
 
-DECLARED = ("workqueues/states.py", "brokerage/states.py")
+DECLARED = ("workqueues/states/__init__.py", "workqueues/states/elements.py", "brokerage/states.py")
 ELSEWHERE = ("tests/", "brokerage/pilot/", "broker_site/client/")
 """Tests say what they expect; pilot and client run on machines that have nothing of the broker."""
 
 MACHINES = {
     machine.name: machine
-    for module in (workqueues.states, brokerage.states)
+    for module in (workqueues.states, workqueues.states.elements, brokerage.states)
     for machine in vars(module).values()
     if isinstance(machine, Machine)
 }

@@ -127,7 +127,7 @@ def _is_declared(module: Module, names: ast.expr) -> bool:
     """Whether the expression is a set of names that `states` declares: an attribute or method of what is imported from there."""
     match names:
         case ast.Name(id=name):
-            imports = (s for s in module.tree.body if isinstance(s, ast.ImportFrom) and (s.module or "").endswith(".states"))
+            imports = (s for s in module.tree.body if isinstance(s, ast.ImportFrom) and ".states" in (s.module or ""))
             return any(name == (alias.asname or alias.name) for s in imports for alias in s.names)
         case ast.Attribute(value=machine):
             return _is_declared(module, machine)

@@ -19,6 +19,7 @@ INSERTS_STATUS = re.compile(r"\bINSERT\s+INTO\s+\w+\s*\([^)]*(?<!\w)status\b")
 
 _FILES = "files have no epoch: their moves lock the dataset, keep its counters, and are refused by the guard where wrong"
 _COPIES = "rows between the agent and movers, which no machine rules: a claim guards them"
+_PULLED = "a child's own row of an element, by which it follows its task; the element itself is the parent's"
 _RANGES = "ranges have no epoch: their moves lock the file, and are refused by the guard where wrong"
 
 MOVES = {
@@ -73,6 +74,21 @@ MOVES = {
     ("workqueues/ledger/reopened_inputs.py", "_GONE"): f"lost, missing, broken -> ready, held until looked for; {_FILES}",
     ("workqueues/ledger/more_tries.py", "_REVIVED"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/more_tries.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
+    ("workqueues/ledger/elements/moves.py", "_MOVE"): "the move of elements",
+    (
+        "workqueues/ledger/elements/pulling.py",
+        "_GIVE",
+    ): "the move to Negotiating, with whose it is: the hot path",
+    ("workqueues/ledger/elements/files.py", "_FREE"): f"picked -> ready, of elements; {_FILES}",
+    ("workqueues/ledger/elements/files.py", "_PICK_AGAIN"): f"ready -> picked, of elements; {_FILES}",
+    ("workqueues/ledger/elements/files.py", "_USE"): f"picked -> running, of elements; {_FILES}",
+    ("workqueues/ledger/elements/ends.py", "_END_USES"): "uses of files by elements: the unique indexes rule them",
+    ("workqueues/ledger/elements/returning.py", "_END_USES"): "uses of files by elements: the unique indexes rule them",
+    ("workqueues/ledger/pulled_elements.py", "_WORK"): f"Negotiating -> Acquired; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "_BEGUN"): f"Acquired -> Running; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "_ENDED"): f"Acquired, Running, CancelRequested -> an end; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "want_cancelled"): f"-> CancelRequested; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "fail"): f"Acquired -> Failed; {_PULLED}",
 }
 """(file, function or constant) -> why it may write a status."""
 

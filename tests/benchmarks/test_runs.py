@@ -40,6 +40,7 @@ TINY = [
         "pages --jobs 200 --times 2",
         "transfers --requests 20 --hung --rounds 1",
         "transfers --open 3000 --rounds 1",
+        "tree --children 4 --elements 8000 --turns 1 --rounds 1",
     )
 ]
 PROGRAM = """

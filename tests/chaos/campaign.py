@@ -93,10 +93,11 @@ def write_files(campaign: Campaign) -> Iterator[tuple[str, list[InputFile]]]:
     for task in range(campaign.tasks):
         count = campaign.files // campaign.tasks
         places = [tuple(names) if task in LATE else (dice.choice(names),) for _ in range(count)]
-        yield dataset(task), [_write(campaign, f"{dataset(task)}.{i:06d}", at, dice) for i, at in enumerate(places)]
+        yield dataset(task), [write_file(campaign, f"{dataset(task)}.{i:06d}", at, dice) for i, at in enumerate(places)]
 
 
-def _write(campaign: Campaign, lfn: str, storages: tuple[str, ...], dice: random.Random) -> InputFile:
+def write_file(campaign: Campaign, lfn: str, storages: tuple[str, ...], dice: random.Random) -> InputFile:
+    """Write one input file, with a line of its own, to these storages."""
     content = f"{lfn} {dice.randbytes(8).hex()}\n".encode()
     for storage in storages:
         (campaign.storage / storage / lfn).write_bytes(content)
@@ -105,7 +106,21 @@ def _write(campaign: Campaign, lfn: str, storages: tuple[str, ...], dice: random
 
 def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]:
     """Compressed time, and the policy: (app, component, key, value)."""
-    agents = ("refine", "feed", "assign", "generate", "assess", "merge", "command", "wake", "reap", "finish", "storage")
+    agents = (
+        "pull",
+        "refine",
+        "feed",
+        "assign",
+        "offer",
+        "generate",
+        "assess",
+        "merge",
+        "command",
+        "wake",
+        "reap",
+        "finish",
+        "storage",
+    )
     yield "jedi", "agents", "CLAIM", campaign.claim_s
     for agent in (*agents, "transfer", "evict", "tally", "submit"):
         yield "jedi", "agents", f"PERIOD_{agent}", 0.5

@@ -35,7 +35,7 @@ def make(campaign: Campaign) -> Credentials:
         for queue in QUEUES:
             _queue(campaign, queue)
         for name, files in write_files(campaign):
-            _register(name, files)
+            register(name, files)
         for storage in StorageEndpoint.objects.order_by("name"):
             note_mark(storage.name, put_mark(storage.name, Path(storage.path)))
     user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "production"), (VO, "operator")])
@@ -57,7 +57,8 @@ def _queue(campaign: Campaign, name: str) -> None:
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)
 
 
-def _register(name: str, files: list[InputFile]) -> None:
+def register(name: str, files: list[InputFile]) -> None:
+    """Put a dataset with its files and their copies into the catalogue."""
     dataset = CatalogueDataset.objects.create(vo=VO, name=name, state="closed")
     rows = CatalogueFile.objects.bulk_create(
         CatalogueFile(dataset=dataset, lfn=f.lfn, fsize=f.size, checksum=f.checksum, n_events=1) for f in files

@@ -92,6 +92,12 @@ def test_production_names_everything_that_is_missing_at_once() -> None:
         ("CSRF_TRUSTED_ORIGINS", "example.org", "https://name"),
         ("TLS_PROXY_HEADER", "X-Forwarded-Proto", "Header-Name: value"),
         ("SECRET_KEY_FILE", "/does/not/exist", "cannot be read"),
+        ("GRIDBROKER_PARENT", "broker.example.org", "must be the address of the parent"),
+        ("GRIDBROKER_PARENT", "http://broker.example.org", "must begin with https://"),
+        ("GRIDBROKER_PARENT", "https://me:hunter2@broker.example.org", "must have no user or password"),
+        ("GRIDBROKER_PARENT", "https://broker.example.org/?token=1", "must be the address of the parent"),
+        ("GRIDBROKER_PARENT", "https://broker.example.org:99999", "must be the address of the parent"),
+        ("GRIDBROKER_PARENT_TOKEN_FILE", "/does/not/exist", "cannot be read"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_rule(name: str, value: str, rule: str) -> None:
@@ -142,3 +148,16 @@ def test_a_command_ends_with_the_lines_and_no_trace() -> None:
     assert "GRIDBROKER_PORT: must be a number" in ran.stderr
     assert "REDIS_URL: must look like" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_a_parent_comes_with_a_token_of_its_own_or_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("from-a-file\n")
+    parent = {**PRODUCTION, "GRIDBROKER_PARENT": "https://broker.example.org/grid/"}
+    env = Env.read({**parent, "GRIDBROKER_PARENT_TOKEN_FILE": str(tmp_path / "token")})
+    assert (env.parent, env.parent_token) == ("https://broker.example.org/grid", "from-a-file")
+    assert Env.read({**parent, "GRIDBROKER_PARENT_TOKEN": "said"}).parent_token == "said"
+    loopback = {"GRIDBROKER_PROFILE": "local", "GRIDBROKER_PARENT": "http://[::1]:8000", "GRIDBROKER_PARENT_TOKEN": "said"}
+    assert Env.read(loopback).parent == "http://[::1]:8000"
+    assert Env.read(PRODUCTION).parent == ""
+    assert [line.partition(":")[0] for line in problems(parent)] == ["GRIDBROKER_PARENT_TOKEN"]
+    assert "ASCII without blanks" in problems({**parent, "GRIDBROKER_PARENT_TOKEN": "two words"})[0]

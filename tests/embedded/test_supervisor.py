@@ -61,9 +61,10 @@ def until(happened: Callable[[], object], seconds: float = 20.0) -> bool:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_left() -> Iterator[None]:
-    """The instance of these tests is removed after them."""
+    """The instance of these tests is removed after them; some make none, and others may run elsewhere."""
     yield
-    assert Instance(INSTANCE, environ={}).remove()
+    instance = Instance(INSTANCE, environ={})
+    assert not instance.folder.exists() or instance.remove()
 
 
 def test_what_is_killed_is_started_again_and_a_clean_stop_leaves_nothing() -> None:

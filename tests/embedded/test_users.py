@@ -24,7 +24,9 @@ def test_payloads_of_local_pilots_have_rights_of_their_own_or_one_line_says_why(
         assert min(users) > 1000
     monkeypatch.setattr(local_site, "SOFTWARE", tmp_path / "nowhere")
     monkeypatch.setattr(sys, "executable", "/bin/false")
+    local_site.payload_rights.cache_clear()  # a process tries it once
     rights = local_site.payload_rights(tmp_path)
     assert not rights.own_users
     assert rights.note.startswith("payloads run with ")
     assert "\n" not in rights.note
+    local_site.payload_rights.cache_clear()

@@ -35,10 +35,12 @@ from workqueues.models import File, Task
 from workqueues.states import TASK
 
 ROUND = (
+    "pull",
     "refine",
     "feed",
     "assign",
     "generate",
+    "offer",
     "assess",
     "merge",
     "command",
@@ -65,7 +67,23 @@ ROUND = (
 """Every agent."""
 
 BESIDE = frozenset(
-    {"share", "boost", "slots", "submit", "transfer", "refresh", "links", "evict", "stage", "limit", "watch", "tally", "seal"}
+    {
+        "offer",
+        "pull",
+        "share",
+        "boost",
+        "slots",
+        "submit",
+        "transfer",
+        "refresh",
+        "links",
+        "evict",
+        "stage",
+        "limit",
+        "watch",
+        "tally",
+        "seal",
+    }
 )
 LIFE = tuple(name for name in ROUND if name not in BESIDE)
 """Those that bring a task from its submission to its end where its files lie still and nothing else is asked of it."""

@@ -331,9 +331,9 @@ class Details(TestCase):
         n = Job.objects.filter(status="activated").count()
         self.assertRegex(page, rf"activated</span></a></th><td class=\"num\">{n}<")
         self.assertIn("mc23.simul.bigmem", page)
-        self.assertIn("All 26 agents are well", page)
+        self.assertIn("All 28 agents are well", page)
         Agent.objects.filter(name="reap").update(last_error_at="2100-01-01T00:00:00Z", last_error="OperationalError: gone")
-        self.assertIn("1 of 26 agents need", self.page("/").replace("needs", "need"))
+        self.assertIn("1 of 28 agents need", self.page("/").replace("needs", "need"))
         self.assertIn("OperationalError: gone", self.page("/agents/"))
 
     def test_home_names_a_task_that_no_site_could_take_yet(self) -> None:

@@ -12,7 +12,7 @@ def change(table: str, what: str, condition: str = "TRUE") -> str:
 
 TASK, DATASET, FILE = "workqueues_task", "workqueues_dataset", "workqueues_file"
 JOB, INPUT, JOB_CHANGE = "brokerage_job", "brokerage_jobinput", "brokerage_jobchange"
-RANGE = "workqueues_eventrange"
+RANGE, ELEMENT = "workqueues_eventrange", "workqueues_element"
 TRANSFER, WISH, REPLICA = "brokerage_transfer", "brokerage_transferwish", "workqueues_replica"
 AN_ENDED_JOB = f"(SELECT min(id) FROM {JOB} WHERE ended_at IS NOT NULL)"
 CUT = f"id IN (SELECT file_id FROM {RANGE})"
@@ -119,6 +119,11 @@ PLANTED: dict[str, str] = {
         INSERT INTO {TRANSFER} (file_id, destination, destination_site, status, activity, vo, bytes, checksum)
         SELECT file_id, destination, destination_site, status, activity, vo, bytes, checksum FROM {TRANSFER}
         WHERE ended_at IS NULL LIMIT 1""",
+    "picked_files_wait_in_an_element": change(FILE, "element_id = NULL", "status = 'picked' AND element_id IS NOT NULL"),
+    "running_files_are_their_childs": change(FILE, "status = 'ready'", "status = 'running' AND element_id IS NOT NULL"),
+    "live_uses_are_of_the_present_try": change(ELEMENT, "try_nr = try_nr + 1", "status = 'Running'"),
+    "element_counts_its_files": change(ELEMENT, "n_files_finished = 1", "status = 'Running'"),
+    "element_follows_its_history": change(ELEMENT, "epoch = epoch + 1"),
     "transfer_ended": change(TRANSFER, "ended_at = NULL", "status = 'cancelled'"),
     "transfer_keyed": change(TRANSFER, "key = NULL", "status = 'submitting'"),
     "wish_of_open_transfer": change(WISH, "closed_at = NULL", "closed_at IS NOT NULL"),

@@ -20,6 +20,7 @@ from brokerage.models import ComputingQueue, Job, Site, StorageEndpoint, TallyMa
 from brokerage.queries.invariants import INVARIANTS, Invariant, look, look_at
 from brokerage.rules.transfers.wishes import DATASETS, FileWish
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.child_broker import Child, ended
 from tests.cutting import cut, shared
 from tests.cutting import end as end_cut
 from tests.flow.steps import BAD, end, run_agents, run_jobs
@@ -65,6 +66,20 @@ def campaign() -> None:
     end_cut(bad, "failed")
     cut(of, 5, most=1)
     transfers()
+    elements()
+
+
+def elements() -> None:
+    """An element that a child has, of which a file is settled, and one that waits."""
+    catalogue_dataset("parts.data", 4)
+    submitted(reading("divided", "parts.data", workTo="children"))
+    submitted(parameters("waits", nEvents=10, workTo="children"))
+    run_agents(2, ("refine", "feed", "offer"))
+    child = Child()
+    (head,) = child.pulled(most=1)
+    (work,) = child.work(head)
+    files = [file["lfn"] for file in work["inputs"][0]["files"]]
+    child.report(child.of(head, "Running", ended(work, 1, *files[:2])))
 
 
 def begin_counting() -> None:
@@ -130,7 +145,7 @@ def undone(cursor: CursorWrapper) -> list[str]:
 
 
 def test_the_campaign_has_everything_that_the_invariants_speak_of(worked: None) -> None:
-    assert set(Task.objects.values_list("status", flat=True)) == {"done", "failed", "aborted", "pending", "running"}
+    assert set(Task.objects.values_list("status", flat=True)) == {"done", "failed", "aborted", "pending", "ready", "running"}
     assert {"activated", "running", "merging", "finished", "failed", "cancelled"} <= set(
         Job.objects.values_list("status", flat=True)
     )

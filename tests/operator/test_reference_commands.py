@@ -33,7 +33,7 @@ def test_a_machine_is_printed_with_every_move_and_its_drawing() -> None:
 def test_without_a_name_all_machines_are_printed() -> None:
     page = _printed("states")
     assert [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")] == list(MACHINES)
-    assert len(MACHINES) == 8
+    assert len(MACHINES) == 9
 
 
 def test_a_machine_that_is_none_is_refused_with_the_names_of_those_that_are() -> None:

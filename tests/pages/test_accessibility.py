@@ -25,6 +25,7 @@ from brokerage.models import BulkAction, BulkTarget, ComputingQueue, Job, Pilot,
 from monitoring.urls import urlpatterns
 from tests.pages.scene import Scene, make_scene, visitor
 from tests.pages.test_browser import NOTE_VIOLATIONS, sign_in
+from tests.tree_of_brokers import make_tree
 from workqueues.models import Dataset, File, GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
@@ -40,7 +41,8 @@ def addresses(scene: Scene) -> Iterator[str]:
     job = Job.objects.filter(task_id=scene.retrying.id, status="failed").latest("id")
     dataset = Dataset.objects.get(task=scene.retrying, type="input")
     GlobalShare.objects.get_or_create(name="Data", vo="demo", value=1)
-    names = {"page-share": "Data", "page-user": "grace", "page-submission-site": "SITE_GAMMA"}
+    tree = make_tree(scene.running)
+    names = {"page-share": "Data", "page-user": "grace", "page-child": "east", "page-submission-site": "SITE_GAMMA"}
     ComputingQueue.objects.filter(name="GAMMA").update(submission="local")
     known: dict[str, Any] = {
         "task_id": scene.pending.id,
@@ -53,6 +55,7 @@ def addresses(scene: Scene) -> Iterator[str]:
         "action_id": BulkAction.objects.latest("id").id,
         "operation_id": "tasks_create",
         "pilot_id": Pilot.objects.latest("registered_at").id,
+        "element_id": tree.waiting.id,
         "revision": ChangeSet.objects.latest("revision").revision,
     }
     for pattern in urlpatterns:
@@ -70,6 +73,8 @@ def addresses(scene: Scene) -> Iterator[str]:
     yield f"/bulk/new/?of=tasks&act=priority&id={scene.running.id}"
     yield f"/tasks/{scene.running.id}/"
     yield f"/tasks/{scene.done.id}/"
+    yield "/tree/children/north/"
+    yield f"/elements/{tree.running.id}/"
     yield "/tasks/?task_name=nothing-like-it"
 
 

@@ -12,9 +12,9 @@ from workqueues.rules.elements.acquisition import Element, Puller, acquire
 from workqueues.rules.elements.course import Conflict, ElementVersion, inbox_state, merged
 from workqueues.rules.elements.element_sites import SiteWishes, possible_sites
 from workqueues.rules.elements.slices import event_slices, jobs_of_dataset
-from workqueues.states import ELEMENT_ENDED, ELEMENT_STATES
+from workqueues.states.elements import ELEMENT
 
-STATES = st.sampled_from(ELEMENT_STATES)
+STATES = st.sampled_from(ELEMENT.course)
 SITES = st.sets(st.sampled_from("ABCD"))
 PLACES = st.dictionaries(st.sampled_from(["x", "y"]), SITES, max_size=2)
 
@@ -43,9 +43,9 @@ def test_a_state_that_is_none_is_named() -> None:
 def test_the_inbox_element_never_goes_back_and_ends_only_with_all(elements: list[str], own: str) -> None:
     state = inbox_state(elements, own)
     assert state is not None
-    assert ELEMENT_STATES.index(state) >= ELEMENT_STATES.index(own)
-    if own not in ELEMENT_ENDED and state in ELEMENT_ENDED:
-        assert all(each in ELEMENT_ENDED for each in elements)
+    assert ELEMENT.course.index(state) >= ELEMENT.course.index(own)
+    if own not in ELEMENT.final and state in ELEMENT.final:
+        assert all(each in ELEMENT.final for each in elements)
 
 
 VERSIONS = st.builds(ElementVersion, STATES, st.integers(0, 100), st.integers(0, 100), st.integers(0, 9), inputs=PLACES)

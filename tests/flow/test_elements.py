@@ -1,0 +1,236 @@
+"""Work for other brokers, from a task to its end: cut, pulled, reported, taken back, cancelled; the child speaks over the API."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db.models import F
+
+from brokerage.queries.invariants import check
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.child_broker import SLOTS, Child, ended
+from tests.flow.steps import LIFE, run_agents, run_jobs
+from workqueues.ledger.commands import command
+from workqueues.ledger.installation import begin_anew
+from workqueues.models import Element, ElementChange, ElementInbox, File, Task
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+AGENTS = (*LIFE, "offer")
+
+
+def files_of(work: dict[str, Any]) -> list[str]:
+    return [file["lfn"] for file in work["inputs"][0]["files"]]
+
+
+def divided(n_files: int, **more: Any) -> Task:
+    """A task of so many files for child brokers, cut."""
+    catalogue_dataset("in.data", n_files)
+    task = submitted(reading("t", "in.data", workTo="children", **more))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    return task
+
+
+def states(task: Task) -> list[str]:
+    return list(Element.objects.filter(task=task).order_by("id").values_list("status", flat=True))
+
+
+def is_sound() -> bool:
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+    return True
+
+
+def test_a_child_does_the_work_of_a_task() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    assert (task.status, states(task)) == ("ready", ["Available"])
+    assert is_sound()
+    child = Child()
+    (head,) = child.pulled()
+    assert (head["site"], head["n_files"], head["jobs"]) == ("SITE_ALPHA", 4, 2)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("running", ["Acquired"])
+    (work,) = child.work(head)
+    a, b, c, d = files_of(work)
+    assert work["inputs"][0]["files"][0]["copies"][0]["storage"] == "ALPHA_DISK"
+    assert is_sound()
+    (verdict,) = child.report(child.of(head, "Running", ended(work, 1, a, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 2)
+    assert is_sound()
+    (verdict,) = child.report(child.of(head, "Done", ended(work, 1, a, b), ended(work, 2, c, d)))
+    assert (verdict["verdict"], verdict["settled"]) == ("ended", 2)
+    assert is_sound()
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("done", ["Done"])
+    assert File.objects.filter(task=task, type="output", status="finished").count() == 2
+    assert ElementInbox.objects.get(task=task).status == "Done"
+    assert is_sound()
+
+
+def test_own_queues_do_not_touch_it_and_other_tasks_are_not_for_children() -> None:
+    (queue,) = grid("ALPHA")
+    task = divided(4)
+    submitted(parameters("own"))
+    run_agents(2, AGENTS)
+    assert run_jobs(queue) == 4
+    assert states(task) == ["Available"]
+    assert Element.objects.count() == 1
+
+
+def test_who_is_first_does_it() -> None:
+    (queue,) = grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    task = submitted(reading("t", "in.data", workTo="first"))
+    run_agents(2, ("refine", "feed", "offer"))
+    run_agents(1, AGENTS)
+    assert run_jobs(queue) == 2
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, Element.objects.count()) == ("done", 0)
+    assert is_sound()
+
+
+def test_the_same_key_again_gives_the_same_and_no_more() -> None:
+    grid("ALPHA")
+    divided(4)
+    child, key = Child(), str(uuid4())
+    first = child.pull(key=key).json()["elements"]
+    assert child.pull(key=key).json()["elements"] == first
+    assert len(first) == 1
+    assert child.pull().json()["why"] == {"negotiating": 1}
+
+
+def test_what_is_not_settled_when_the_lease_ends_is_available_again_under_other_numbers() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    west, east = Child(), Child("east")
+    (head,) = west.pulled()
+    (work,) = west.work(head)
+    a, b, c, d = files_of(work)
+    west.report(west.of(head, "Running", ended(work, 1, a, b)))
+    Element.objects.update(lease_until=F("lease_until") - timedelta(days=1))
+    run_agents(1, AGENTS)
+    assert states(task) == ["Available"]
+    assert is_sound()
+    (late,) = west.report(west.of(head, "Running", ended(work, 2, c, d)))
+    assert late["verdict"] == "refused"
+    (again,) = east.pulled()
+    (other,) = east.work(again)
+    assert files_of(other) == [c, d]
+    east.report(east.of(again, "Done", ended(other, 1, c, d)))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert File.objects.filter(task=task, type="output").count() == 2
+    assert is_sound()
+
+
+def test_a_failure_at_a_child_is_the_last_one() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    (head,) = child.pulled()
+    (work,) = child.work(head)
+    a, b, c, d = files_of(work)
+    child.report(child.of(head, "Failed", ended(work, 1, a, b), ended(work, 2, c, d, end="failed")))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("finished", ["Done"])
+    assert is_sound()
+
+
+def test_what_a_child_gives_back_is_cut_anew() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    (head,) = child.pulled()
+    child.report(child.of(head, "Failed"))
+    run_agents(1, AGENTS)
+    assert states(task) == ["Done", "Available"]
+    assert is_sound()
+
+
+def test_an_aborted_task_ends_once_its_children_say_so() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    (head,) = child.pulled()
+    task.refresh_from_db()
+    command(task.id, "kill", "ada")
+    run_agents(1, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("aborting", ["CancelRequested"])
+    (verdict,) = child.report(child.of(head, "Running"))
+    assert verdict["wish"] == "cancel"
+    child.report(child.of(head, "Canceled"))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("aborted", ["Canceled"])
+    assert is_sound()
+
+
+def test_a_child_that_was_restored_loses_what_it_had_and_a_restored_parent_adopts_nothing_unknown() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    (head,) = child.pulled()
+    child.incarnation = str(uuid4())
+    (verdict,) = child.report(child.of(head, "Running"))
+    assert (verdict["verdict"], states(task)) == ("refused", ["Available"])
+    (head,) = child.pulled()
+    before = child.parent
+    begin_anew("a test")
+    (verdict,) = child.report(child.of(head, "Running"))
+    assert verdict["verdict"] == "held"  # it was pulled before the backup, and is known
+    assert child.pull().json()["incarnation"] != before
+    assert is_sound()
+
+
+def test_records_of_a_task_without_input_keep_their_numbers() -> None:
+    grid("ALPHA")
+    task = submitted(parameters("mc", workTo="children"))
+    run_agents(2, AGENTS)
+    child = Child()
+    (head,) = child.pulled()
+    (work,) = child.work(head)
+    assert (work["parameters"]["nEvents"], head["jobs"]) == (40, 4)
+    names = [f"pseudo_{n:06d}" for n in range(1, 5)]
+    child.report(child.of(head, "Done", *(ended(work, n, name) for n, name in enumerate(names, 1))))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert task.status == "done"
+    assert is_sound()
+
+
+def test_teams_lists_and_places_say_who_gets_it() -> None:
+    grid("ALPHA", "BETA")
+    task = divided(4, team="red")
+    blue = Child("blue", "blue")
+    assert blue.pulled() == []
+    assert Child("elsewhere", sites={"SITE_BETA": SLOTS}).pulled() == []
+    assert Child("full", sites={"SITE_ALPHA": {"pending_slots": 0, "running_slots": 0}}).pulled() == []
+    assert Child("drained", sites={"SITE_ALPHA": {**SLOTS, "state": "Draining"}}).pulled() == []
+    busy = {"SITE_ALPHA": {str(task.current_priority): 20}}
+    assert Child("busy").pulled(jobs=busy) == []
+    assert len(Child("lower").pulled(jobs={"SITE_ALPHA": {str(task.current_priority - 1): 20}})) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "field"),
+    [
+        ({"sites": {"NOWHERE": SLOTS}}, 422, "sites.NOWHERE"),
+        ({"sites": {"SITE_ALPHA": {"pending_slots": -1, "running_slots": 1}}}, 422, "sites.SITE_ALPHA.pending_slots"),
+        ({"protocol": 0}, 422, "protocol"),
+        ({"now": "yesterday"}, 422, "now"),
+    ],
+)
+def test_what_a_child_says_wrongly_is_refused_by_name(more: dict[str, Any], status: int, field: str) -> None:
+    grid("ALPHA")
+    answer = Child().pull(**more)
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (status, field)
+    assert ElementChange.objects.count() == 0

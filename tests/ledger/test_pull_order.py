@@ -1,0 +1,168 @@
+"""A pull gives what the rule of acquisition would give over all that waits, whatever groups, priorities and slots there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker_site.foundation.access.principal import SYSTEM
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.outside_data import read
+from tests.builders import grid, parameters, submitted
+from workqueues.ledger.child_brokers import add_child
+from workqueues.ledger.elements import next_waiting, pulling
+from workqueues.ledger.elements.groups import GroupKey, groups
+from workqueues.ledger.elements.moves import elements_born
+from workqueues.ledger.elements.pulling import PullTerms, pull
+from workqueues.ledger.moves import move_task
+from workqueues.models import ChildBroker, Dataset, Element, Task
+from workqueues.rules.elements.acquisition import Element as Waiting
+from workqueues.rules.elements.acquisition import Puller, acquire
+from workqueues.rules.elements.element_sites import SiteWishes
+from workqueues.rules.elements.messages import Pull
+
+SITES = ("A", "B", "C")
+PARTS = st.tuples(
+    st.integers(0, 2),  # which task
+    st.integers(1, 4),  # priority
+    st.integers(1, 5),  # jobs
+    st.sets(st.sampled_from((*SITES, "ELSEWHERE")), min_size=1),
+    st.sampled_from(("", "red", "blue")),
+)
+SLOTS = st.dictionaries(st.sampled_from(SITES), st.integers(0, 8), min_size=1)
+JOBS = st.dictionaries(st.sampled_from(SITES), st.dictionaries(st.integers(1, 4), st.integers(1, 6), max_size=3))
+
+Part = tuple[int, int, int, set[str], str]
+
+
+@pytest.fixture
+def tasks(db: None) -> list[Task]:
+    return make_tasks()
+
+
+def make_tasks() -> list[Task]:
+    grid("ALPHA")
+    made = [submitted(parameters(f"t{i}")) for i in range(3)]
+    for task in made:
+        Dataset.objects.create(task=task, dataset_name="seq", type="pseudo_input", status="ready", vo="demo")
+    for task in made:
+        for state in ("defined", "ready", "running"):
+            move_task(task, state, "test", "as if it had been refined and fed")
+    return made
+
+
+def wait(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Element]:
+    """Elements that wait, one for each part, without files."""
+    keys = [GroupKey("demo", team, tuple(sorted(sites))) for _, _, _, sites, team in parts]
+    ids = groups(set(keys)) if keys else {}
+    rows = [
+        Element(
+            task=tasks[which], dataset=tasks[which].datasets.get(type="pseudo_input"), group_id=ids[key], status="Available",
+            priority=priority, jobs=jobs, n_files=1,
+        )
+        for (which, priority, jobs, _, _), key in zip(parts, keys, strict=True)
+    ]  # fmt: skip
+    elements_born(rows, "test", "cut")
+    return rows
+
+
+def asking(slots: Mapping[str, int], jobs: Mapping[str, Mapping[int, int]], most: int) -> Pull:
+    said: dict[str, Any] = {
+        "protocol": 1, "version": "1", "instance": str(uuid4()), "incarnation": str(uuid4()), "now": clock.now().isoformat(),
+        "key": str(uuid4()), "most": most, "sites": {s: {"pending_slots": n, "running_slots": 0} for s, n in slots.items()},
+        "jobs": {site: {str(priority): n for priority, n in of.items()} for site, of in jobs.items()},
+    }  # fmt: skip
+    return read(Pull, said)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    parts=st.lists(PARTS, max_size=25),
+    slots=SLOTS,
+    jobs=JOBS,
+    most=st.integers(0, 12),
+    team=st.sampled_from(("", "red")),
+    at_front=st.booleans(),
+)
+def test_a_pull_gives_what_the_rule_gives_over_all_that_waits(
+    tasks: list[Task],
+    parts: list[Part],
+    slots: dict[str, int],
+    jobs: dict[str, dict[int, int]],
+    most: int,
+    team: str,
+    at_front: bool,
+) -> None:
+    with transaction.atomic(), pytest.MonkeyPatch.context() as patched:
+        if not at_front:  # as where those at the front are for others
+            patched.setattr(pulling, "AT_FRONT", next_waiting.BY_GROUPS)
+        rows = wait(tasks, parts)
+        child = add_child(f"c{uuid4().hex[:8]}", team, "", SYSTEM).child
+        ask = asking(slots, jobs, most)
+        answer = pull(child.id, ask, PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+        waiting = [
+            Waiting(str(row.id), row.priority, row.task_id, row.jobs, SiteWishes(sites), of_team)
+            for row, (_, _, _, sites, of_team) in zip(rows, parts, strict=True)
+        ]
+        expected = acquire(waiting, slots, Random(1), counts=jobs, puller=Puller(team), most=most)  # type: ignore[arg-type]
+        given = [str(one["id"]) for one in answer["elements"]]
+        assert_like(given, [element.id for element, _ in expected.elements], answer["elements"], slots, jobs, rows)
+        transaction.set_rollback(True)
+
+
+def assert_like(
+    given: list[str],
+    expected: list[str],
+    told: list[dict[str, Any]],
+    slots: Mapping[str, int],
+    jobs: Mapping[str, Mapping[int, int]],
+    rows: Sequence[Element],
+) -> None:
+    """Sites are chosen at random, and later elements hang on that; where each element has one site at most the two are equal."""
+    counts = {site: dict(of) for site, of in jobs.items()}
+    for one in told:
+        there = sum(n for priority, n in counts.get(one["site"], {}).items() if priority >= one["priority"])
+        assert there < slots[one["site"]], f"{one} has no slot"
+        of = counts.setdefault(one["site"], {})
+        of[one["priority"]] = of.get(one["priority"], 0) + one["jobs"]
+    assert [(-one["priority"], one["task_id"], one["id"]) for one in told] == sorted(
+        (-one["priority"], one["task_id"], one["id"]) for one in told
+    )
+    open_sites = {row.id: set(row.group.sites) & set(slots) for row in rows if row.group}
+    if all(len(sites) <= 1 for sites in open_sites.values()):
+        assert given == expected
+    else:
+        assert bool(given) == bool(expected)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_pulls_at_once_give_no_element_twice_and_leave_none() -> None:
+    tasks = make_tasks()
+    rows = wait(tasks, [(i % 3, i % 4 + 1, 1, {"A"}, "") for i in range(120)])
+    children = [add_child(f"child{i}", "", "", SYSTEM).child for i in range(6)]
+
+    def pulls(child: ChildBroker) -> list[int]:
+        got: list[int] = []
+        try:
+            for _ in range(60):
+                answer = pull(child.id, asking({"A": 1000}, {}, 3), PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+                if not (given := [one["id"] for one in answer["elements"]]) and not answer["why"].get("in_other_hands"):
+                    break
+                got += given
+                Element.objects.filter(id__in=given).update(child=None, status="Canceled", lease_until=None)
+            return got
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(children)) as pool:
+        got = [id_ for ids in pool.map(pulls, children) for id_ in ids]
+    assert sorted(got) == sorted(row.id for row in rows)
+    assert len(rows) < next_waiting.FRONT
