@@ -39,7 +39,7 @@ from workqueues.states.elements import ELEMENT
 T = TypeVar("T", bound=Hello)
 MOST_FILES = 20_000
 """Files in one answer with work: further elements are left for the next call."""
-TRIES_A_FILE = 4
+TRIES_A_FILE = 50
 """So many serial numbers are cut for each file of an element: as many tries have its jobs."""
 
 
