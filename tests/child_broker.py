@@ -51,7 +51,7 @@ class Child:
 
     def work(self, *heads: dict[str, Any]) -> list[dict[str, Any]]:
         wanted = [{"id": head["id"], "try_nr": head["try_nr"]} for head in heads]
-        works: list[dict[str, Any]] = self.call("work", elements=wanted).json()["works"]
+        works: list[dict[str, Any]] = self.call("fetch", elements=wanted).json()["works"]
         return works
 
     def of(self, head: dict[str, Any], state: str, *ends: dict[str, Any]) -> dict[str, Any]:

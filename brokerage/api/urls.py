@@ -39,7 +39,7 @@ pilot_urlpatterns = [
 ]
 child_urlpatterns = [
     path("tree/pull/", tree_messages.pull_elements, name="tree-pull"),
-    path("tree/work/", tree_messages.fetch_work, name="tree-work"),
+    path("tree/fetch/", tree_messages.fetch_work, name="tree-fetch"),
     path("tree/report/", tree_messages.report_elements, name="tree-report"),
 ]
 urlpatterns = [

@@ -55,7 +55,7 @@ class Parent:
 
     def work(self, message: FetchWork) -> WorkAnswer:
         """Ask what is to be done for elements that were pulled."""
-        return self._say("work", message, WorkAnswer)
+        return self._say("fetch", message, WorkAnswer)
 
     def report(self, message: Report) -> ReportAnswer:
         """Tell how elements stand."""

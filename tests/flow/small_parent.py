@@ -17,7 +17,7 @@ from broker_site.foundation.outside_data import OutsideDataError, read
 from workqueues.rules.elements.messages import FetchWork, Pull, Report
 
 TOKEN = "child-token"
-KINDS = {"pull": Pull, "work": FetchWork, "report": Report}
+KINDS = {"pull": Pull, "fetch": FetchWork, "report": Report}
 Said = dict[str, Any]
 
 
@@ -79,7 +79,7 @@ class SmallParent:
             self.offers = self.offers[len(self.pulls[said["key"]]) :]
         return {"elements": self.pulls[said["key"]], "why": {} if self.pulls[said["key"]] else {"NoWork": 1}}
 
-    def _work(self, said: Said) -> Said:
+    def _fetch(self, said: Said) -> Said:
         wanted = [element["id"] for element in said["elements"]]
         refused = {str(number): "it is not yours" for number in wanted if number not in self.works}
         return {"works": [self.works[number] for number in wanted if number in self.works], "refused": refused}

@@ -87,7 +87,7 @@ def test_an_element_becomes_a_task_and_its_files_are_told_with_what_was_made_of_
     assert (told["most"], told["free_jobs"], told["draining"]) == (100, None, False)
     cycle()
     assert [e["state"] for e in parent.told(5)] == ["Acquired"], "told before more is pulled"
-    assert [verb for verb, _ in parent.heard] == ["report", "pull", "work", "report", "pull"]
+    assert [verb for verb, _ in parent.heard] == ["report", "pull", "fetch", "report", "pull"]
     task = Task.objects.get()
     assert (task.status, task.user_name, task.submitted_by) == ("registered", "ada", "agent:pull")
     assert task.params.task_params["includedSite"] == ["ALPHA"]
@@ -145,7 +145,7 @@ def test_a_lost_answer_to_a_pull_is_asked_for_again_with_the_same_key(parent: Sm
     assert first["key"] == second["key"]
     assert PulledElement.objects.count() == 1
     assert why() == ""
-    parent.loses["work"] = 1
+    parent.loses["fetch"] = 1
     cycle(3)
     parent.loses["report"] = 1
     run_agents()
