@@ -13,9 +13,9 @@ from broker_site.roof.web.lane import Lane
 class Lanes:
     """All lanes of a process.
 
-    Jobs under way first: a heartbeat that does not come through costs a lease. Then pilots that ask; child brokers, whose messages
-    are large; submissions and trials, which may reckon for a while, so that pages need not wait for them; probes; and everything
-    that people do.
+    Jobs under way first: a heartbeat that does not come through costs a lease. Then pilots that ask; child brokers, whose
+    messages are large; submissions and trials, which may reckon for a while, so that pages need not wait for them; probes; and all that
+    people do.
     """
 
     heartbeats: JointLane
