@@ -234,3 +234,18 @@ def test_what_a_child_says_wrongly_is_refused_by_name(more: dict[str, Any], stat
     answer = Child().pull(**more)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (status, field)
     assert ElementChange.objects.count() == 0
+
+
+def test_elements_of_a_paused_task_stand_aside_until_it_goes_on() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    command(task.id, "pause", "user:ada")
+    run_agents(2, AGENTS)
+    assert Element.objects.get(task=task).is_aside
+    assert child.pulled() == []
+    command(task.id, "resume", "user:ada")
+    run_agents(2, AGENTS)
+    assert not Element.objects.get(task=task).is_aside
+    assert len(child.pulled()) == 1
+    assert is_sound()

@@ -14,8 +14,8 @@ class Lanes:
     """All lanes of a process.
 
     Jobs under way first: a heartbeat that does not come through costs a lease. Then pilots that ask; child brokers, whose
-    messages are large; submissions and trials, which may reckon for a while, so that pages need not wait for them; probes; and all that
-    people do.
+    messages are large; submissions and trials, which may reckon for a while, so that pages need not wait for them; probes; and
+    everything that people do.
     """
 
     heartbeats: JointLane

@@ -48,14 +48,14 @@ _MAKES = f"""CROSS JOIN LATERAL (
 _FRONT = f"""
     SELECT e.id, e.priority, e.task_id FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
-        WHERE e.status = 'Available' {_IN_ORDER} LIMIT {{front}}) e
+        WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {{front}}) e
     CROSS JOIN LATERAL (SELECT FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
     WHERE NOT e.id = ANY($4)
     {_IN_ORDER}"""
 _OF_GROUP = f"""CROSS JOIN LATERAL (
         SELECT e.id, e.priority, e.task_id FROM workqueues_element e {_MAKES}
-        WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.id = ANY($4)
+        WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
         {_IN_ORDER} LIMIT {{n}}) e"""
 _HEADS = f"""
     SELECT g.id AS group_id, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
