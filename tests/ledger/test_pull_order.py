@@ -40,7 +40,17 @@ PARTS = st.tuples(
 )
 SLOTS = st.dictionaries(st.sampled_from(SITES), st.integers(0, 8), min_size=1)
 JOBS = st.dictionaries(st.sampled_from(SITES), st.dictionaries(st.integers(1, 4), st.integers(1, 6), max_size=3))
-LOOKS = (next_waiting.NEXT, next_waiting.looking("next_beyond_front", 2, 8), next_waiting.looking("next_of_groups", 0, 1))
+
+
+def looking(name: str, front: int, few: int) -> Prepared:
+    """The statement, as where it looks at so many elements at the front, and so many groups."""
+    sql, limits = next_waiting.NEXT.sql, (f"LIMIT {next_waiting.FRONT}", f"place <= {next_waiting.FEW_GROUPS}")
+    assert all(limit in sql for limit in limits)
+    sql = sql.replace(limits[0], f"LIMIT {front}").replace(limits[1], f"place <= {few}")
+    return Prepared(name, next_waiting.TYPES, sql.replace(f"place = {next_waiting.FEW_GROUPS} + 1", f"place = {few} + 1"))
+
+
+LOOKS = (next_waiting.NEXT, looking("next_beyond_front", 2, 8), looking("next_of_groups", 0, 1))
 """As it is, and as where those at the front are for others."""
 
 Part = tuple[int, int, int, set[str], str]

@@ -49,14 +49,16 @@ def _wait(n: int, sites: list[str]) -> None:
     from workqueues.ledger.moves import move_task
     from workqueues.models import Dataset, Element, Task
 
-    task = Task.objects.create(task_name="elements", user_name="somebody", vo=VO, status="registered", work_to="children")
-    for state in ("defined", "ready", "running"):
-        move_task(task, state, VO, "as if it had been refined")
-    dataset = Dataset.objects.create(task=task, dataset_name="in", type="pseudo_input", status="ready", vo=VO)
+    born = {"task_name": "elements", "user_name": "somebody", "vo": VO, "status": "registered", "work_to": "children"}
+    task = Task.objects.create(**born)
+    move_task(task, "defined", VO, "its parameters are read")
+    move_task(task, "ready", VO, "it has work")
+    move_task(task, "running", VO, "its work begins")
+    records = {"dataset_name": "in", "type": "pseudo_input", "vo": VO, "status": "ready"}
+    dataset = Dataset.objects.create(task=task, **records)
     (group,) = groups([GroupKey(VO, "", tuple(sites))]).values()
-    rows = [
-        Element(task=task, dataset=dataset, group_id=group, status="Available", priority=1, jobs=1, n_files=1) for _ in range(n)
-    ]
+    like = {"status": "Available", "priority": 1, "jobs": 1, "n_files": 1, "group_id": group}
+    rows = [Element(task=task, dataset=dataset, **like) for _ in range(n)]
     elements_born(rows, VO, "cut")
 
 

@@ -48,7 +48,7 @@ _MAKES = f"""CROSS JOIN LATERAL (
 _FRONT = f"""
     SELECT e.id, e.priority, e.task_id FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
-        WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {{front}}) e
+        WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
     CROSS JOIN LATERAL (SELECT FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
     WHERE NOT e.id = ANY($4)
@@ -67,24 +67,22 @@ _OF_FIRST_GROUPS = f"""
     WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
     {_IN_ORDER}"""
 """What comes before the first element of the next group is all that comes before it; behind the n-th are n at least."""
+_GOT_FRONT = "(SELECT count(*) FROM front)"
+_GOT_BOTH = f"{_GOT_FRONT} - (SELECT count(*) FROM few)"
 _LOCKED = """
     SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.group_id FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
-    WHERE e.status = 'Available' AND {only}
-    ORDER BY n.priority DESC, n.task_id, n.id LIMIT $5 - ({got}) FOR NO KEY UPDATE OF e SKIP LOCKED"""
-
-
-def looking(name: str, front: int, few: int) -> Prepared:
-    """The statement that looks at so many elements at the front, and at those of so many groups before it looks at all groups."""
-    of_groups = _OF_FIRST_GROUPS.format
-    return Prepared(
-        name,
-        "text[], text, text, bigint[], int",
-        f"""
+    WHERE e.status = 'Available' AND {wanted} > 0 {others}
+    ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
+_NOT_FRONT = "AND NOT e.id IN (SELECT id FROM front)"
+_NOT_FEW = "AND NOT e.id IN (SELECT id FROM few)"
+_LOOK = f"""
 WITH heads AS MATERIALIZED ({_HEADS}),
-front AS MATERIALIZED ({_locked(_FRONT.format(front=front))}),
-few AS MATERIALIZED ({_locked(of_groups(groups=few), "front")}),
-nearby AS MATERIALIZED ({of_groups(groups=f"$5 + {BEYOND}")}),
-enough AS MATERIALIZED ({_locked("SELECT * FROM nearby", "front", "few")}),
+front AS MATERIALIZED ({_LOCKED.format(near=_FRONT, wanted="$5", others="")}),
+few AS MATERIALIZED (
+    {_LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted=f"$5 - {_GOT_FRONT}", others=_NOT_FRONT)}),
+nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
+enough AS MATERIALIZED (
+    {_LOCKED.format(near="SELECT * FROM nearby", wanted=f"$5 - {_GOT_BOTH}", others=f"{_NOT_FRONT} {_NOT_FEW}")}),
 mine AS (SELECT * FROM front UNION ALL SELECT * FROM few UNION ALL SELECT * FROM enough),
 open AS MATERIALIZED (
     SELECT g.id, ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites FROM workqueues_elementgroup g
@@ -94,18 +92,9 @@ SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, t.task_name, t.vo, nextva
     (SELECT count(*) FROM mine) < $5 AND EXISTS (SELECT FROM nearby WHERE NOT id IN (SELECT id FROM mine))
 FROM (VALUES (1)) AS always(n)
 LEFT JOIN (mine e JOIN open g ON g.id = e.group_id JOIN workqueues_task t ON t.id = e.task_id) ON TRUE {_IN_ORDER}
-""",
-    )
-
-
-def _locked(near: str, *before: str) -> str:
-    """The next ones of `near`, where those before were not enough."""
-    got = " + ".join(["0", *(f"(SELECT count(*) FROM {name})" for name in before)])
-    new = [f"NOT e.id IN (SELECT id FROM {name})" for name in before]
-    return _LOCKED.format(near=near, only=" AND ".join([f"{got} < $5", *new]), got=got)
-
-
-NEXT = looking("next_elements", FRONT, FEW_GROUPS)
+"""
+TYPES = "text[], text, text, bigint[], int"
+NEXT = Prepared("next_elements", TYPES, _LOOK)
 
 
 def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:

@@ -60,11 +60,7 @@ SELECT name, team, vo, drain_since IS NOT NULL, CASE WHEN last_pull_key = $2 THE
 FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 """,
 )
-_HAND_OVER = Prepared(
-    "hand_over_elements",
-    """int, uuid, float8, bigint[], text[], bigint[], text, text, uuid, text, text, int, bool, text,
-uuid, uuid, text, smallint, float8, timestamptz""",
-    """
+_GIVE = """
 WITH given AS (
     UPDATE workqueues_element e SET status = 'Negotiating', status_since = now(), epoch = e.epoch + 1, child_id = $1,
         site = v.site, try_nr = v.try_nr, incarnation = $2, lease_until = now() + make_interval(secs => $3),
@@ -80,9 +76,10 @@ WITH given AS (
         jobs_by_priority = $11::jsonb, free_jobs = $12, is_draining = $13, last_pull = $14::jsonb
     WHERE id = $1
 )
-SELECT count(*) FROM given
-""",
-)
+SELECT count(*) FROM given"""
+_TYPES = """int, uuid, float8, bigint[], text[], bigint[], text, text, uuid, text, text, int, bool, text,
+uuid, uuid, text, smallint, float8, timestamptz"""
+_HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
 
 
 def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now: datetime) -> dict[str, Any]:
