@@ -51,6 +51,7 @@ def pull_elements(request: HttpRequest) -> HttpResponse:
     child, me, ask = _heard(request, Pull)
     if unknown := unknown_sites(ask.sites):
         told = f"the grid of this broker has no site {unknown[0]}"
+        note_error(child, told, clock.now())
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
     terms = PullTerms(gdpconfig.value("elements", "LEASE"), me.incarnation)
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())

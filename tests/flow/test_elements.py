@@ -18,7 +18,7 @@ from tests.child_broker import SLOTS, Child, ended
 from tests.flow.steps import LIFE, run_agents, run_jobs
 from workqueues.ledger.commands import command
 from workqueues.ledger.installation import begin_anew
-from workqueues.models import Element, ElementChange, ElementInbox, File, Task
+from workqueues.models import ChildBroker, Element, ElementChange, ElementInbox, File, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -237,6 +237,7 @@ def test_what_a_child_says_wrongly_is_refused_by_name(more: dict[str, Any], stat
     answer = Child().pull(**more)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (status, field)
     assert ElementChange.objects.count() == 0
+    assert answer.json()["detail"] in ChildBroker.objects.get().last_error
 
 
 def test_elements_of_a_paused_task_stand_aside_until_it_goes_on() -> None:
