@@ -26,7 +26,7 @@ from brokerage.models import ComputingQueue
 from brokerage.queries.idle_slots import idle_at_queues
 from brokerage.states import JOB
 
-_TASKS = "SELECT status, count(*) FROM workqueues_task WHERE ended_at IS NULL GROUP BY 1"
+_TASKS = "SELECT status, sum(n)::bigint FROM brokerage_tasklevel GROUP BY 1"
 _QUARANTINED = "SELECT count(*) FROM workqueues_task WHERE quarantined_at IS NOT NULL"
 _JOBS = """
 SELECT l.what, sum(l.n)::bigint FROM brokerage_tallylevel l JOIN brokerage_tallygroup g ON g.id = l.group_id
@@ -71,12 +71,12 @@ class _Collector:
     """What a scrape shows, read at the scrape."""
 
     def collect(self) -> Iterator[Metric]:
-        yield _gauge("tasks", "Tasks that have not ended, by state", ("status",), _rows(_TASKS))
+        yield _gauge("tasks", "Tasks that have not ended, by state, as they were last counted", ("status",), _rows(_TASKS))
         yield _gauge("tasks_quarantined", "Tasks on which an agent failed too often, left alone", (), _rows(_QUARANTINED))
         yield _gauge("jobs", "Jobs that have not ended, by state, as they were last counted", ("status",), _rows(_JOBS))
         yield _gauge("queue_jobs", "Jobs that wait or have a pilot, by computing queue", ("queue", "are"), _rows(_AT_QUEUES))
         yield _gauge("jobs_ended_last_hour", "Jobs that ended in the last hour, by state", ("status",), _rows(_ENDED))
-        yield _gauge("jobs_counted_timestamp_seconds", "When jobs were last counted", (), _rows(_COUNTED_AT))
+        yield _gauge("jobs_counted_timestamp_seconds", "When jobs and tasks were last counted", (), _rows(_COUNTED_AT))
         yield _gauge(
             "decisions_last_5_minutes", "Decisions of the brokerage that were taken or repeated", ("policy", "outcome"),
             _rows(_DECISIONS),

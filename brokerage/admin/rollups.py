@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 
 from broker_site.foundation.adminpages import ReadOnlyAdmin
-from brokerage.models import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark
+from brokerage.models import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
 
 
 @admin.register(TallyMark)
@@ -48,6 +48,17 @@ class TallyLevelAdmin(ReadOnlyAdmin):
     list_filter = ("what",)
     ordering = ("id",)
     search_fields = ("=what",)
+    search_help_text = "State."
+
+
+@admin.register(TaskLevel)
+class TaskLevelAdmin(ReadOnlyAdmin):
+    """How many tasks of a VO are in a state, as they were last counted."""
+
+    list_display = ("id", "vo", "status", "n")
+    list_filter = ("vo", "status")
+    ordering = ("id",)
+    search_fields = ("=status",)
     search_help_text = "State."
 
 

@@ -18,6 +18,7 @@ from django.db import connection, transaction
 from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.error_tally import count_errors
 from brokerage.ledger.tally_groups import NO_GROUP, Group, ids_of
+from brokerage.ledger.task_tally import count_tasks
 from brokerage.models import TallyMark
 from brokerage.rules.facts.db_snapshot import seen_up_to
 from brokerage.rules.facts.rollups import FLOWS, MADE, STARTED, STEPS, Family
@@ -178,6 +179,8 @@ def count_changes(limit: int) -> int | None:
                 counts = _by_group(cursor.fetchall())
                 counts |= count_errors(BATCH, named)
                 _add(counts)
+            if n < limit:
+                count_tasks()
             cursor.execute(_MOVE_MARK, named)
         return int(n)
 

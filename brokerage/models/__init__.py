@@ -22,7 +22,7 @@ from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
-from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark
+from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
 from brokerage.models.saved_view import SavedView
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.submission import SubmittedJob
@@ -81,6 +81,7 @@ __all__ = [
     "TallyGroup",
     "TallyLevel",
     "TallyMark",
+    "TaskLevel",
     "TaskQueue",
     "TaskWait",
     "Transfer",

@@ -70,6 +70,21 @@ class TallyLevel(models.Model):
         return f"{self.what}: {self.n}"
 
 
+class TaskLevel(models.Model):
+    """How many tasks of a VO that have not ended are in a state, as the agent tally counted them last."""
+
+    id = models.BigAutoField(primary_key=True)
+    vo = models.CharField(max_length=32)
+    status = models.CharField(max_length=16)
+    n = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["vo", "status"], name="task_level_once")]
+
+    def __str__(self) -> str:
+        return f"{self.vo} {self.status}: {self.n}"
+
+
 class TallyBucket(models.Model):
     """What happened to jobs of a group in some time: how many did something, or by how many more there are in a state."""
 

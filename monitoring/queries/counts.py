@@ -1,5 +1,5 @@
-"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded; jobs are not
-grouped, the agent tally has counted them.
+"""Tasks and jobs by state, and what waits longest: the numbers of the home page. Every statement is bounded; what has not
+ended is not grouped, the agent tally has counted it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from brokerage.states import JOB
 from monitoring.queries.database import alias, rows, seen_by
 from workqueues.states import TASK
 
-MOST_LIVE = 100_000
-"""Live rows that are counted; beyond, numbers are lower bounds."""
 RECENT = 10_000
 """How many of the newest ids are looked at for those that have ended."""
 
@@ -26,17 +24,18 @@ RECENT = 10_000
 class StateCounts:
     """State -> number.
 
-    `live`: not ended, all of them unless `capped`. `ended`: among the newest RECENT, which are all unless `partial`, or those
-    `of_a_day`. `last_hour`: those of `ended` that ended within the last hour. `counted_at`: None: just now.
+    `live`: not ended, as they were at `counted_at`, None: nobody has counted yet. `ended`: among the newest RECENT, which are all
+    unless `partial`, or those `of_a_day`. `last_hour`: those of `ended` that ended within the last hour.
+    `never_any`: there was none.
     """
 
     live: Mapping[str, int]
     ended: Mapping[str, int]
     last_hour: Mapping[str, int]
-    capped: bool
-    partial: bool
+    counted_at: datetime | None
+    partial: bool = False
     of_a_day: bool = False
-    counted_at: datetime | None = None
+    never_any: bool = False
 
     @property
     def empty(self) -> bool:
@@ -45,11 +44,11 @@ class StateCounts:
 
 _TASKS = """
 WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
-SELECT status, true, count(*), 0, 0 FROM (
-    SELECT status FROM workqueues_task WHERE status = ANY(%(live)s) AND (%(everything)s OR vo = ANY(%(vos)s)) LIMIT %(most)s
-) AS bounded GROUP BY status
+SELECT status, true, sum(n)::bigint, 0, 0, NULL::timestamptz FROM brokerage_tasklevel
+WHERE %(everything)s OR vo = ANY(%(vos)s) GROUP BY status
+UNION ALL SELECT '', true, 0, 0, (SELECT id FROM newest), (SELECT counted_at FROM brokerage_tallymark)
 UNION ALL
-SELECT t.status, false, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest)
+SELECT t.status, false, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest), NULL
 FROM workqueues_task t
 WHERE t.id > (SELECT id FROM newest) - %(recent)s AND t.ended_at IS NOT NULL AND (%(everything)s OR t.vo = ANY(%(vos)s))
 GROUP BY t.status
@@ -73,15 +72,16 @@ _SINCE = {"last_hour": 1, "last_day": 24}
 
 def task_counts(scope: VoScope) -> StateCounts:
     """Tasks by state; one statement."""
-    found = rows(_TASKS, {**seen_by(scope), "live": list(TASK.live), "most": MOST_LIVE + 1, "recent": RECENT})
-    live = {state: n for state, is_live, n, _, _ in found if is_live}
-    ended = [(state, n, hour, newest) for state, is_live, n, hour, newest in found if not is_live]
+    found = rows(_TASKS, {**seen_by(scope), "recent": RECENT})
+    live = {state: n for state, is_live, n, *_ in found if is_live}
+    ended = [(state, n, hour, newest) for state, is_live, n, hour, newest, _ in found if not is_live]
     return StateCounts(
         live={state: live[state] for state in TASK.states if state in live},
         ended={name: n for name in TASK.states for state, n, _, _ in ended if state == name},
         last_hour={state: n for state, _, n, _ in ended},
-        capped=sum(live.values()) > MOST_LIVE,
+        counted_at=next((at for *_, at in found if at), None),
         partial=any(newest > RECENT for *_, newest in ended),
+        never_any=all(newest == 0 for *_, newest, _ in found),
     )
 
 
@@ -99,10 +99,8 @@ def _job_counts(found: Rows) -> StateCounts:
         live={state: live[state] for state in JOB.states if state in live},
         ended={state: ended[state][0] for state in JOB.states if state in ended},
         last_hour={state: hour for state, (_, hour) in ended.items()},
-        capped=False,
-        partial=False,
-        of_a_day=True,
         counted_at=next((at for *_, at in found if at), None),
+        of_a_day=True,
     )
 
 

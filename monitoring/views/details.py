@@ -17,7 +17,7 @@ from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.states import JOB
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
-from monitoring.queries.counts import MOST_LIVE, RECENT, job_counts, longest_waiting, task_counts
+from monitoring.queries.counts import RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, links_of, merges_of, pilot_of, tries_of, used_of
 from monitoring.queries.job_samples import samples_of
@@ -52,7 +52,6 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "tasks": task_counts(scope),
         "jobs": job_counts(scope),
         "recent": RECENT,
-        "most_live": MOST_LIVE,
         "agents": agents,
         "unwell": [agent for agent in agents if agent.health != "well"],
         "queues": queues,

@@ -19,11 +19,11 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.kernel import clock
 from broker_site.roof import readiness
-from brokerage.models import IdleHour, LocalCopy, TallyGroup, TallyLevel, TallyMark
+from brokerage.models import IdleHour, LocalCopy, TallyGroup, TallyLevel, TallyMark, TaskLevel
 from brokerage.queries.file_arrival import arrival_of
 from brokerage.rules.explain.file_arrival import sentence
 from monitoring.queries.agents import agent_rows
-from tests.builders import grid, parameters, submitted
+from tests.builders import grid
 from tests.moving import asked, marked_grid, stored_files, wanted
 
 pytestmark = pytest.mark.django_db
@@ -192,9 +192,9 @@ def test_why_no_connection_can_be_had_is_told_without_hosts_and_users(text: str,
 
 def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Client) -> None:
     assert client.get("/metrics").status_code == 401
-    submitted(parameters())
     group = TallyGroup.objects.create(family="vo", vo="demo")
     TallyLevel.objects.create(group=group, what="running", n=3)
+    TaskLevel.objects.create(vo="demo", status="registered", n=1)
     TallyMark.objects.create(seen="1:1:", counted_at=datetime(2026, 5, 4, tzinfo=UTC))
     text = admin_client.get("/metrics").content.decode()
     assert 'gridbroker_tasks{status="registered"} 1.0' in text

@@ -17,15 +17,26 @@ from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger import error_tally, tally, tally_groups
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.tally import compare_levels, count_changes, forget_buckets
-from brokerage.models import ComputingQueue, ErrorFingerprint, Job, JobChange, JobResult, TallyBucket, TallyLevel, TallyMark
+from brokerage.models import (
+    ComputingQueue,
+    ErrorFingerprint,
+    Job,
+    JobChange,
+    JobResult,
+    TallyBucket,
+    TallyLevel,
+    TallyMark,
+    TaskLevel,
+)
 from brokerage.queries.invariants import check
 from brokerage.rules.dispatch.settlement import JobVersion, Report
 from brokerage.rules.facts.rollups import DAY_S, FIVE_MINUTES_S, HOUR_S, MINUTE_S, STEPS
 from brokerage.states import JOB
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, take, try_take
 from tests.ledger.test_races import together
 from tests.stateful.scene import killed_at
+from workqueues.ledger.moves import move_task
 from workqueues.models import Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -281,3 +292,17 @@ def test_groups_get_their_numbers_once(queue: ComputingQueue) -> None:
     group = tally_groups.NO_GROUP._replace(family="user", vo="demo", user_name="Zoë O'Neil \\ %s")
     first = tally_groups.ids_of([group])
     assert tally_groups.ids_of([group, group._replace(user_name="bob")])[group] == first[group]
+
+
+def test_tasks_that_have_not_ended_are_counted_by_vo_and_state(queue: ComputingQueue) -> None:
+    def counted() -> dict[tuple[str, str], int]:
+        count_changes(MANY)
+        return {(level.vo, level.status): level.n for level in TaskLevel.objects.all()}
+
+    first, second, _ = (submitted(parameters(name)) for name in ("a", "b", "c"))
+    assert counted() == {("demo", "registered"): 3}
+    for state in ("defined", "ready"):
+        move_task(first, state, "test", "as if it had been refined")
+    for state in ("tobroken", "broken"):
+        move_task(second, state, "test", "it cannot be done")
+    assert counted() == {("demo", "registered"): 1, ("demo", "ready"): 1}

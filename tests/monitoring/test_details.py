@@ -321,6 +321,7 @@ class Details(TestCase):
         job = Job.objects.earliest("id").id
         for address in (f"/tasks/{self.scene.done.id}/", f"/tasks/{self.scene.done.id}/brokerage/", f"/jobs/{job}/"):
             self.assertEqual(self.client.get(address).status_code, 404)
+        run_agent("tally", looked=True)
         home = self.page("/")
         self.assertIn("No task yet", home)
         self.assertNotIn("mc23", home)
