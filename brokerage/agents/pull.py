@@ -21,6 +21,7 @@ from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.dice import dice
+from broker_site.foundation.outside_data import LARGEST
 from brokerage.agents.pull_report import give, reports_of, take_verdicts
 from brokerage.feeds.parent import Parent, ParentUnavailable, encoded
 from brokerage.queries.pulling_sites import PullingSites, known_storages, pulling_sites
@@ -180,10 +181,11 @@ def start(run: Run) -> int:
     sites = {str(one.id): one.sites for one in waiting}
 
     def begin(id_: str) -> bool:
-        queues = [queue for site in sites[id_] if site in grid.sites for queue in grid.queues[site]]
+        queues = [queue for site in sites[id_] or () if site in grid.sites for queue in grid.queues[site]]
         return start_element(int(id_), queues, storages, run.who) is not None
 
     ids = [element.id for element, _ in acquired.elements]
+    ids += [id_ for id_, wished in sites.items() if grid.sites.keys().isdisjoint(wished or ())]  # nothing can make them tasks
     return sum(one_by_one(ids, begin, lambda id_, error: run.leave(f"pulled element {id_}", error)))
 
 
@@ -213,7 +215,9 @@ def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
             )
             for name, site in sites.items()
         },
-        "jobs": {site: {f"{p:.0f}": int(n) for p, n in counts.items()} for site, counts in jobs.items() if site in sites},
+        "jobs": {
+            site: {f"{p:.0f}": min(int(n), LARGEST) for p, n in counts.items()} for site, counts in jobs.items() if site in sites
+        },
         "free_jobs": grid.free_jobs,
         "most": 0 if draining else gdpconfig.value("elements", "WORK_PER_CYCLE"),
     }
