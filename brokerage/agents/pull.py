@@ -38,6 +38,7 @@ from workqueues.queries.pulled_elements import (
     to_stop,
     to_tell,
     waiting_elements,
+    why_all_broke_rules,
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
@@ -51,6 +52,8 @@ WORKS = 10
 """Elements whose work is fetched at once."""
 ROUNDS = 10
 """Reports, or fetches, of one run at most: what is left is told by the next one."""
+MOST_BROKEN = 20
+"""After so many elements in a row that break rules here, each of which the parent gives again, it waits before it pulls more."""
 MOST_STARTED = 1000
 """Elements that are looked at, the most urgent first, to become tasks."""
 
@@ -192,6 +195,11 @@ def start(run: Run) -> int:
 def _pull(session: Session) -> int:
     """Ask for more, unless the last answer is not wholly ours yet. The key is kept before, so that a lost answer comes again."""
     if anything_negotiated():
+        return 0
+    if fault := why_all_broke_rules(MOST_BROKEN, lease_s := gdpconfig.value("elements", "LEASE")):
+        told = f"the last {MOST_BROKEN} elements could be no tasks here, so none are pulled for {lease_s:g} s; the last one: {fault}"
+        note_fault(session.row, told)
+        session.run.left.append(told)
         return 0
     grid, draining = pulling_sites(), gdpconfig.value("elements", "CHILD_DRAINS")
     key = pull_key(session.row)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue
 from tests.flow.small_parent import SmallParent, input_dataset
 from tests.flow.steps import run_agents, run_jobs
@@ -121,3 +124,20 @@ def test_reports_are_as_long_as_the_parent_takes_them(parent: SmallParent, queue
     assert why() == ""
     assert [sum(len(inputs) for inputs, _ in parent.ends(number)) for number in (5, 6, 7)] == [1000, 1000, 1000]
     assert not PulledElement.objects.filter(ended_at=None).exists()
+
+
+def test_a_child_that_can_do_nothing_of_what_it_gets_does_not_pull_it_again_and_again(
+    parent: SmallParent, queue: ComputingQueue
+) -> None:
+    params = named(4, noSuchParameter=1)
+    for number in range(5, 65):
+        parent.offer(number, params, [input_dataset("in.1", 4)], SITES)
+    set_override("elements", "WORK_PER_CYCLE", 20, who="ada", why="test", app="jedi")
+    cycle(12)
+    assert PulledElement.objects.count() == 20
+    assert "could be no tasks here" in why() and "noSuchParameter" in why()
+    PulledElement.objects.update(ended_at=F("ended_at") - timedelta(hours=1))
+    parent.offers.insert(0, parent.offers.pop())
+    parent.works[64]["parameters"] = named(4)
+    cycle(4)
+    assert Task.objects.get().pulled_element.element_id == 64
