@@ -197,7 +197,7 @@ def _pull(session: Session) -> int:
     if anything_negotiated():
         return 0
     if fault := why_all_broke_rules(MOST_BROKEN, lease_s := gdpconfig.value("elements", "LEASE")):
-        told = f"the last {MOST_BROKEN} elements could be no tasks here, so none are pulled for {lease_s:g} s; the last one: {fault}"
+        told = f"the last {MOST_BROKEN} elements could be no tasks here, so none is pulled for {lease_s:g} s; the last: {fault}"
         note_fault(session.row, told)
         session.run.left.append(told)
         return 0

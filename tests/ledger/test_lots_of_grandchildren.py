@@ -37,8 +37,8 @@ def test_each_try_has_numbers_of_the_lot_of_its_own_task() -> None:
             assert lot_of(element, 200, 4) == given[-1] or given[-1].last < given[-1].first
         Element.objects.update(serial_first=None, serial_last=None)
     for of, (low, high) in ((first, (1001, 1200)), (second, (1201, 1400))):
-        given = numbers(lots[of.id])
-        assert len(given) == len(set(given))
-        assert low <= min(given) and max(given) <= high
+        mine = numbers(lots[of.id])
+        assert len(mine) == len(set(mine))
+        assert low <= min(mine) and max(mine) <= high
         assert all(lot.last - lot.first >= 3 for lot in lots[of.id][:5]), "a try has enough for its jobs as long as there are any"
     assert lots[first.id][-1] == Lot(1201, 1200), "none is left"

@@ -30,7 +30,8 @@ class _Template(NamedTuple):
 
 
 _TEMPLATES = """
-SELECT t.id, t.task_id, t.serial_nr, t.max_serial_nr FROM workqueues_outputtemplate t JOIN workqueues_dataset e ON e.id = t.dataset_id
+SELECT t.id, t.task_id, t.serial_nr, t.max_serial_nr
+FROM workqueues_outputtemplate t JOIN workqueues_dataset e ON e.id = t.dataset_id
 WHERE t.dataset_id IN (
     SELECT e.id FROM workqueues_outputtemplate m JOIN workqueues_dataset d ON d.id = m.dataset_id
         JOIN workqueues_dataset e ON e.dataset_name = d.dataset_name AND e.vo = d.vo
