@@ -24,7 +24,7 @@ def test_a_job_goes_where_every_cap_that_is_about_it_has_room(seed: int) -> None
         for i in range(6)
     ]
     done = submit(groups, load, 1000, 0.2, caps)
-    left, given = dict(caps), {site: 0 for site in SITES}
+    left, given = dict(caps), dict.fromkeys(SITES, 0)
     for group in groups:
         for site in group.sites:
             on = [cap for cap in left if cap.site == site and (not cap.attribute or (cap.attribute, cap.value) in group.values)]
