@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from threading import Barrier, Thread
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.queries.invariants import check
@@ -77,3 +79,30 @@ def test_it_takes_no_names_of_another_child() -> None:
     assert (verdict["verdict"], verdict["settled"]) == ("ended", 2)
     assert set(Element.objects.values_list("status", flat=True)) == {"Done"}
     assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_of_many_pulls_at_once_one_gets_something() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 8)
+    set_override("elements", "ELEMENT_FILES", 1, who="ada", why="test", app="jedi")
+    submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    child = Child()
+    answers: list[dict[str, Any]] = []
+
+    def pull(wait: Barrier) -> None:
+        try:
+            wait.wait()
+            answers.append(child.pull(most=2).json())
+        finally:
+            connection.close()
+
+    wait = Barrier(6)
+    threads = [Thread(target=pull, args=(wait,)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(len(answer["elements"]) for answer in answers) == [0, 0, 0, 0, 0, 2]
+    assert all(answer["why"] == {"negotiating": 2} for answer in answers if not answer["elements"])
+    assert Element.objects.filter(status="Negotiating").count() == 2

@@ -60,18 +60,21 @@ FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 """,
 )
 _GIVE = """
-WITH given AS (
+WITH open AS MATERIALIZED (
+    SELECT count(*) AS n FROM workqueues_element WHERE child_id = $1 AND status = 'Negotiating'
+), given AS (
     UPDATE workqueues_element e SET status = 'Negotiating', status_since = now(), epoch = e.epoch + 1, child_id = $1,
         site = v.site, try_nr = nextval('workqueues_element_try'), incarnation = $2,
         lease_until = now() + make_interval(secs => $3), serial_first = NULL, serial_last = NULL,
         sentence = '', decision = '', told_at = NULL
-    FROM unnest($4, $5) AS v(id, site) WHERE e.id = v.id AND e.status = 'Available'
+    FROM unnest($4, $5) AS v(id, site), open WHERE e.id = v.id AND e.status = 'Available' AND open.n = 0
     RETURNING e.id, e.task_id, e.epoch, e.try_nr, e.priority, e.jobs, e.n_files, e.site
 ), noted AS (
     INSERT INTO workqueues_elementchange (element_id, task_id, epoch, old, new, who, why)
     SELECT id, task_id, epoch, 'Available', 'Negotiating', $6, $7 FROM given
 ), told AS (
-    SELECT jsonb_build_object('why', $8::jsonb, 'elements', coalesce(jsonb_agg(jsonb_build_object(
+    SELECT jsonb_build_object('why', (SELECT CASE WHEN n > 0 THEN jsonb_build_object('negotiating', n) ELSE $8::jsonb END FROM open),
+        'elements', coalesce(jsonb_agg(jsonb_build_object(
         'id', g.id, 'try_nr', g.try_nr, 'task_id', g.task_id, 'task_name', t.task_name, 'vo', t.vo, 'priority', g.priority,
         'jobs', g.jobs, 'n_files', g.n_files, 'site', g.site, 'lease_s', $3
     ) ORDER BY g.priority DESC, g.task_id, g.id), '[]')) AS answer
@@ -85,6 +88,7 @@ WITH given AS (
 )
 SELECT answer::text FROM told
 """
+"""What another pull of the child got while this one waited for the child's row is seen here, and not by the statement that waited."""
 _TYPES = """int, uuid, float8, bigint[], text[], text, text, text, uuid, text, text, int, bool, int,
 uuid, uuid, text, smallint, float8, timestamptz"""
 _HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
