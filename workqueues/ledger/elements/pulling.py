@@ -73,8 +73,8 @@ WITH open AS MATERIALIZED (
     INSERT INTO workqueues_elementchange (element_id, task_id, epoch, old, new, who, why)
     SELECT id, task_id, epoch, 'Available', 'Negotiating', $6, $7 FROM given
 ), told AS (
-    SELECT jsonb_build_object('why', (SELECT CASE WHEN n > 0 THEN jsonb_build_object('negotiating', n) ELSE $8::jsonb END FROM open),
-        'elements', coalesce(jsonb_agg(jsonb_build_object(
+    SELECT jsonb_build_object('why', CASE WHEN (SELECT n FROM open) > 0
+        THEN jsonb_build_object('negotiating', (SELECT n FROM open)) ELSE $8::jsonb END, 'elements', coalesce(jsonb_agg(jsonb_build_object(
         'id', g.id, 'try_nr', g.try_nr, 'task_id', g.task_id, 'task_name', t.task_name, 'vo', t.vo, 'priority', g.priority,
         'jobs', g.jobs, 'n_files', g.n_files, 'site', g.site, 'lease_s', $3
     ) ORDER BY g.priority DESC, g.task_id, g.id), '[]')) AS answer
@@ -88,7 +88,7 @@ WITH open AS MATERIALIZED (
 )
 SELECT answer::text FROM told
 """
-"""What another pull of the child got while this one waited for the child's row is seen here, and not by the statement that waited."""
+"""What another pull of the child got while this one waited for its row is seen here, and not by the statement that waited."""
 _TYPES = """int, uuid, float8, bigint[], text[], text, text, text, uuid, text, text, int, bool, int,
 uuid, uuid, text, smallint, float8, timestamptz"""
 _HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
