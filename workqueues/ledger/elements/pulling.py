@@ -74,7 +74,8 @@ WITH open AS MATERIALIZED (
     SELECT id, task_id, epoch, 'Available', 'Negotiating', $6, $7 FROM given
 ), told AS (
     SELECT jsonb_build_object('why', CASE WHEN (SELECT n FROM open) > 0
-        THEN jsonb_build_object('negotiating', (SELECT n FROM open)) ELSE $8::jsonb END, 'elements', coalesce(jsonb_agg(jsonb_build_object(
+        THEN jsonb_build_object('negotiating', (SELECT n FROM open)) ELSE $8::jsonb END,
+        'elements', coalesce(jsonb_agg(jsonb_build_object(
         'id', g.id, 'try_nr', g.try_nr, 'task_id', g.task_id, 'task_name', t.task_name, 'vo', t.vo, 'priority', g.priority,
         'jobs', g.jobs, 'n_files', g.n_files, 'site', g.site, 'lease_s', $3
     ) ORDER BY g.priority DESC, g.task_id, g.id), '[]')) AS answer
