@@ -179,10 +179,10 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def _refusal(status: int, said: bytes) -> str:
     """What an answer that is a refusal says: the sentence of its problem document, else what its status means."""
-    with suppress(ValueError, AttributeError):
+    with suppress(ValueError, AttributeError, RecursionError):
         document = json.loads(said)
         if detail := document.get("detail") or document.get("title"):
-            return f"refused ({status}): {detail}"[:500]
+            return _UNSTORABLE.sub("?", f"refused ({status}): {detail}"[:500])
     if 300 <= status < 400:
         return f"it sends us elsewhere ({status}), where our token does not go: mend GRIDBROKER_PARENT"
     return f"refused ({status}): {_HINTS.get(status, 'it gives no reason')}"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 from django.db.models import F
+from pytest_django import Settings
 
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue
@@ -141,3 +144,30 @@ def test_a_child_that_can_do_nothing_of_what_it_gets_does_not_pull_it_again_and_
     parent.works[64]["parameters"] = named(4)
     cycle(4)
     assert Task.objects.get().pulled_element.element_id == 64
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [(b'{"detail": "a\\ud800b\\u0000c"}', "refused (500): a?b?c"), (b"[" * 50_000, "refused (500): it gives no reason")],
+)
+def test_refusals_that_nobody_can_read(
+    settings: Settings, parent: SmallParent, queue: ComputingQueue, body: bytes, told: str
+) -> None:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(500)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            return
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    settings.PARENT = f"http://127.0.0.1:{server.server_address[1]}"
+    cycle()
+    server.shutdown()
+    server.server_close()
+    assert why() == told
