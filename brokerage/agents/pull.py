@@ -25,7 +25,7 @@ from broker_site.foundation.outside_data import LARGEST
 from brokerage.agents.pull_report import give, reports_of, take_verdicts
 from brokerage.feeds.parent import Parent, ParentUnavailable, encoded
 from brokerage.queries.pulling_sites import PullingSites, known_storages, pulling_sites
-from brokerage.rules.submission.pulling_sites import waiting_jobs
+from brokerage.rules.submission.pulling_sites import fewer_priorities, waiting_jobs
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import renew_if_restored
 from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
@@ -42,7 +42,18 @@ from workqueues.queries.pulled_elements import (
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
-from workqueues.rules.elements.messages import MOST_SITES, PROTOCOL, ElementTry, FetchWork, Pull, Reply, Report, SiteTold
+from workqueues.rules.elements.messages import (
+    MOST_COUNTS,
+    MOST_PRIORITIES,
+    MOST_SITES,
+    PROTOCOL,
+    ElementTry,
+    FetchWork,
+    Pull,
+    Reply,
+    Report,
+    SiteTold,
+)
 from workqueues.rules.elements.parent_news import KnownParent, NotUsable, parent_news
 from workqueues.rules.elements.site_slots import slots
 
@@ -213,6 +224,7 @@ def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
     """What our sites take."""
     jobs = waiting_jobs(grid.ready, grid.not_ready, waiting_elements(unstarted=True))
     sites = dict(islice(grid.sites.items(), MOST_SITES))
+    most = min(MOST_PRIORITIES, MOST_COUNTS // max(len(sites), 1))
     return {
         "sites": {
             name: SiteTold(
@@ -224,7 +236,9 @@ def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
             for name, site in sites.items()
         },
         "jobs": {
-            site: {f"{p:.0f}": min(int(n), LARGEST) for p, n in counts.items()} for site, counts in jobs.items() if site in sites
+            site: {f"{p:.0f}": min(int(n), LARGEST) for p, n in fewer_priorities(counts, most).items()}
+            for site, counts in jobs.items()
+            if site in sites
         },
         "free_jobs": grid.free_jobs,
         "most": 0 if draining else gdpconfig.value("elements", "WORK_PER_CYCLE"),

@@ -81,6 +81,13 @@ def test_it_takes_no_names_of_another_child() -> None:
     assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
 
 
+def test_a_child_does_not_keep_its_parent_counting() -> None:
+    grid("ALPHA")
+    answer = Child().pull(jobs={"SITE_ALPHA": {str(priority): 0 for priority in range(501)}})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "jobs.SITE_ALPHA: more than 500 entries"
+
+
 def test_of_many_pulls_at_once_one_gets_something() -> None:
     grid("ALPHA")
     catalogue_dataset("in.data", 8)

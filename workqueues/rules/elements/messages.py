@@ -25,6 +25,10 @@ MOST_ELEMENTS = 1000
 MOST_WORK = 50
 """Elements whose work is fetched at once."""
 MOST_SITES = 1000
+MOST_PRIORITIES = 500
+"""Priorities of jobs that wait at a site."""
+MOST_COUNTS = 40_000
+"""Priorities of all sites of a pull together."""
 MOST_ENDS = 5000
 """Jobs whose ends are told in one report, of all its elements together."""
 MOST_REASONS = 100
@@ -77,6 +81,7 @@ Amount = Annotated[Whole, Field(ge=0, le=LARGEST)]
 Number = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
 Priority = Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)]
 PriorityText = Annotated[str, AfterValidator(_priority)]
+Counts = Annotated[dict[PriorityText, Amount], Field(max_length=MOST_PRIORITIES)]
 Id = Annotated[UUID, BeforeValidator(_uuid, json_schema_input_type=str)]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
 Vo = Annotated[str, Strict(), Field(min_length=1, max_length=32)]
@@ -133,7 +138,7 @@ class Pull(Hello):
 
     key: Id
     sites: Annotated[dict[Name, SiteTold], Field(max_length=MOST_SITES)]
-    jobs: Annotated[dict[Name, dict[PriorityText, Amount]], Field(max_length=MOST_SITES)] = field(default_factory=dict)
+    jobs: Annotated[dict[Name, Counts], Field(max_length=MOST_SITES)] = field(default_factory=dict)
     free_jobs: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
     draining: Yes = False
     most: Annotated[Whole, Field(ge=0, le=MOST_ELEMENTS)] = 100
