@@ -101,6 +101,14 @@ def test_work_that_breaks_rules_is_told_as_failed_and_holds_up_no_other(
     assert not CatalogueFile.objects.filter(lfn__startswith=".").exists()
 
 
+def test_a_copy_without_a_path_lies_by_its_name(parent: SmallParent, queue: ComputingQueue) -> None:
+    offered(parent, 5)
+    parent.works[5]["inputs"][0]["files"][0]["copies"][0]["path"] = ""
+    cycle(3)
+    assert faults() == {5: ""}
+    assert Task.objects.get().pulled_element.element_id == 5
+
+
 def test_the_owner_is_not_whoever_the_parameters_name(parent: SmallParent, queue: ComputingQueue) -> None:
     offered(parent, 5)
     parent.works[5]["parameters"]["userName"] = "carol"

@@ -87,6 +87,8 @@ Name = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
 Vo = Annotated[str, Strict(), Field(min_length=1, max_length=32)]
 FileName = Annotated[str, Strict(), Field(min_length=1, max_length=256), AfterValidator(_file_name)]
 Path = Annotated[str, Strict(), Field(min_length=1, max_length=1000), AfterValidator(_path)]
+CopyPath = Annotated[str, Strict(), Field(max_length=1000), AfterValidator(lambda path: path and _path(path))]
+"""Empty: by its name."""
 Words = Annotated[str, Strict(), Field(max_length=510)]
 SiteState = Annotated[str, BeforeValidator(_site_state, json_schema_input_type=str)]
 ElementState = Annotated[str, BeforeValidator(_element_state, json_schema_input_type=str)]
@@ -184,7 +186,7 @@ class FetchWork(Hello):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     storage: Annotated[str, Strict(), Field(max_length=60)]
-    path: Path
+    path: CopyPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
