@@ -70,14 +70,15 @@ def ended(work: dict[str, Any], number: int, *lfns: str, end: str = "finished") 
     if end != "finished":
         return {"inputs": inputs}
     items = [*work["parameters"]["jobParameters"], work["parameters"]["log"]]
-    outputs = [
-        {
-            "dataset": item["dataset"],
-            "lfn": item["value"].split("=")[-1].replace("${SN}", f"{item['offset'] + number:06d}"),
-            "size": 10, "checksum": "0000000a", "storage": "ALPHA_DISK",
-            "path": f"of/child/{item['dataset']}.{item['offset'] + number}",
-        }
+    names = [
+        (item["dataset"], item["value"].split("=")[-1].replace("${SN}", f"{item['offset'] + number:06d}"))
         for item in items
         if item["param_type"] in ("output", "log")
-    ]  # fmt: skip
-    return {"inputs": inputs, "outputs": outputs}
+    ]
+    return {"inputs": inputs, "outputs": [made(dataset, lfn) for dataset, lfn in names]}
+
+
+def made(dataset: str, lfn: str, **more: Any) -> dict[str, Any]:
+    """A file that the child made."""
+    place = {"storage": "ALPHA_DISK", "path": f"of/child/{dataset}/{lfn}"}
+    return {"dataset": dataset, "lfn": lfn, "size": 10, "checksum": "0000000a", **place, **more}

@@ -21,10 +21,11 @@ from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.dice import dice
+from broker_site.foundation.outside_data import LARGEST
 from brokerage.agents.pull_report import give, reports_of, take_verdicts
 from brokerage.feeds.parent import Parent, ParentUnavailable, encoded
 from brokerage.queries.pulling_sites import PullingSites, known_storages, pulling_sites
-from brokerage.rules.submission.pulling_sites import waiting_jobs
+from brokerage.rules.submission.pulling_sites import fewer_priorities, waiting_jobs
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import renew_if_restored
 from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
@@ -37,10 +38,22 @@ from workqueues.queries.pulled_elements import (
     to_stop,
     to_tell,
     waiting_elements,
+    why_all_broke_rules,
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
-from workqueues.rules.elements.messages import MOST_SITES, PROTOCOL, ElementTry, FetchWork, Pull, Reply, Report, SiteTold
+from workqueues.rules.elements.messages import (
+    MOST_COUNTS,
+    MOST_PRIORITIES,
+    MOST_SITES,
+    PROTOCOL,
+    ElementTry,
+    FetchWork,
+    Pull,
+    Reply,
+    Report,
+    SiteTold,
+)
 from workqueues.rules.elements.parent_news import KnownParent, NotUsable, parent_news
 from workqueues.rules.elements.site_slots import slots
 
@@ -50,6 +63,8 @@ WORKS = 10
 """Elements whose work is fetched at once."""
 ROUNDS = 10
 """Reports, or fetches, of one run at most: what is left is told by the next one."""
+MOST_BROKEN = 20
+"""After so many elements in a row that break rules here, each of which the parent gives again, it waits before it pulls more."""
 MOST_STARTED = 1000
 """Elements that are looked at, the most urgent first, to become tasks."""
 
@@ -180,16 +195,22 @@ def start(run: Run) -> int:
     sites = {str(one.id): one.sites for one in waiting}
 
     def begin(id_: str) -> bool:
-        queues = [queue for site in sites[id_] if site in grid.sites for queue in grid.queues[site]]
+        queues = [queue for site in sites[id_] or () if site in grid.sites for queue in grid.queues[site]]
         return start_element(int(id_), queues, storages, run.who) is not None
 
     ids = [element.id for element, _ in acquired.elements]
+    ids += [id_ for id_, wished in sites.items() if grid.sites.keys().isdisjoint(wished or ())]  # nothing can make them tasks
     return sum(one_by_one(ids, begin, lambda id_, error: run.leave(f"pulled element {id_}", error)))
 
 
 def _pull(session: Session) -> int:
     """Ask for more, unless the last answer is not wholly ours yet. The key is kept before, so that a lost answer comes again."""
     if anything_negotiated():
+        return 0
+    if fault := why_all_broke_rules(MOST_BROKEN, lease_s := gdpconfig.value("elements", "LEASE")):
+        told = f"the last {MOST_BROKEN} elements could be no tasks here, so none is pulled for {lease_s:g} s; the last: {fault}"
+        note_fault(session.row, told)
+        session.run.left.append(told)
         return 0
     grid, draining = pulling_sites(), gdpconfig.value("elements", "CHILD_DRAINS")
     key = pull_key(session.row)
@@ -203,6 +224,7 @@ def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
     """What our sites take."""
     jobs = waiting_jobs(grid.ready, grid.not_ready, waiting_elements(unstarted=True))
     sites = dict(islice(grid.sites.items(), MOST_SITES))
+    most = min(MOST_PRIORITIES, MOST_COUNTS // max(len(sites), 1))
     return {
         "sites": {
             name: SiteTold(
@@ -213,7 +235,11 @@ def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:
             )
             for name, site in sites.items()
         },
-        "jobs": {site: {f"{p:.0f}": int(n) for p, n in counts.items()} for site, counts in jobs.items() if site in sites},
+        "jobs": {
+            site: {f"{p:.0f}": min(int(n), LARGEST) for p, n in fewer_priorities(counts, most).items()}
+            for site, counts in jobs.items()
+            if site in sites
+        },
         "free_jobs": grid.free_jobs,
         "most": 0 if draining else gdpconfig.value("elements", "WORK_PER_CYCLE"),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
 
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import Run
@@ -19,14 +20,16 @@ from workqueues.ledger.commands import command
 from workqueues.ledger.pulled_elements import ToldElement, note_paused, note_refused, note_told, want_cancelled
 from workqueues.models import File, Task
 from workqueues.queries.pulled_elements import TellableElement, files_left
-from workqueues.rules.elements.ends import ToldEnds, told_ends, unused
-from workqueues.rules.elements.messages import MOST_ENDS, ElementReport, ElementVerdict, Ends
+from workqueues.rules.elements.ends import MOST_INPUTS, ToldEnds, come_back, told_ends, unused
+from workqueues.rules.elements.messages import LONGEST_LEASE_S, MOST_ENDS, MOST_OUTPUTS, ElementReport, ElementVerdict, Ends
 from workqueues.states import INPUT_FILE, MASTER_TYPES
 from workqueues.states.elements import ELEMENT
 
 MOST_FILES = 5000
 """Files whose ends are looked up for one report."""
-LONGEST_LEASE_S = 365 * 86_400.0
+MOST_BYTES_TOGETHER = LARGEST_MESSAGE - 100_000
+"""Of files that ended together, with all that was made of them."""
+TOO_MANY = "more files hang together here than one message can tell"
 
 
 @dataclass(slots=True)
@@ -75,7 +78,7 @@ def _report(element: TellableElement, words: Words, ends: list[Ends]) -> Element
 def _with_ends(one: ReportedElement, told: Iterable[ToldEnds], size: int, n_ends: int) -> tuple[int, int]:
     """Add as many ends as there is room for: bytes and ends of the message with them."""
     ends = list(one.report.ends)
-    for group in told:
+    for group in chain.from_iterable(map(_tellable, told)):
         more = len(encoded(group.ends))
         if n_ends + 1 > MOST_ENDS or size + more > LARGEST_MESSAGE:
             break
@@ -84,6 +87,14 @@ def _with_ends(one: ReportedElement, told: Iterable[ToldEnds], size: int, n_ends
         size, n_ends = size + more, n_ends + 1
     one.report = replace(one.report, ends=ends)
     return size, n_ends
+
+
+def _tellable(group: ToldEnds) -> list[ToldEnds]:
+    """What ended together, where one message can hold it; else its files, which come back unused."""
+    n_files, n_outputs = len(group.ends.inputs), len(group.ends.outputs)
+    if n_files <= MOST_INPUTS and n_outputs <= MOST_OUTPUTS and len(encoded(group.ends)) <= MOST_BYTES_TOGETHER:
+        return [group]
+    return come_back(group, TOO_MANY)
 
 
 def take_verdicts(run: Run, reported: Sequence[ReportedElement], verdicts: Sequence[ElementVerdict], at: datetime) -> int:

@@ -28,6 +28,7 @@ from brokerage.ledger.submission import (
     submit_jobs,
     wait_at,
 )
+from brokerage.ledger.submission_caps import note_submitted, site_caps
 from brokerage.models import Job
 from brokerage.queries.submission import (
     HeldJob,
@@ -107,9 +108,14 @@ def cycle(run: Run, submitters: dict[str, Submitter]) -> int:
         facts = site_facts()
         mine = {id_: queue for id_, queue in facts.queues.items() if queue.submitter in submitters}
         jobs = CACHE.jobs(SiteFacts(facts.sites, mine))
-        plan = plan_cycle(jobs, facts.sites, cycle_rules())
-        sent = submit_jobs(_submissions(plan, jobs, SiteFacts(facts.sites, mine)), run.who)
-    return sent + _close(plan, run)
+        caps = site_caps({queue.site for queue in mine.values()}) if jobs else {}
+        plan = plan_cycle(jobs, facts.sites, cycle_rules(), caps)
+        new = _submissions(plan, jobs, SiteFacts(facts.sites, mine))
+        sent = submit_jobs(new, run.who)
+        if caps:
+            values = {job.id: job.values for job in jobs}
+            note_submitted(caps, ((one.site, values[one.job_id]) for one in new if one.job_id in sent))
+    return len(sent) + _close(plan, run)
 
 
 def _submissions(plan: CyclePlan, jobs: Sequence[CachedJob], facts: SiteFacts) -> list[NewSubmission]:

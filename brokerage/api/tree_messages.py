@@ -37,6 +37,7 @@ from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull,
 from workqueues.states.elements import ELEMENT
 
 T = TypeVar("T", bound=Hello)
+NO_NUMBERS = "no serial numbers are left for it here: those that the parent of this broker gave are used up"
 MOST_FILES = 20_000
 """Files in one answer with work: further elements are left for the next call."""
 TRIES_A_FILE = 50
@@ -67,14 +68,18 @@ def fetch_work(request: HttpRequest) -> HttpResponse:
     wanted = {one.id: one.try_nr for one in ask.elements}
     rows = Element.objects.filter(id__in=wanted, child_id=child.id, status__in=ELEMENT.taken)
     held = {row.id: row for row in rows.select_related("task__params", "dataset") if row.try_nr == wanted[row.id]}
+    refused = {str(id_): GONE for id_ in wanted if id_ not in held}
     works, files = list[dict[str, Any]](), 0
     for id_ in wanted:
         if id_ in held and files < MOST_FILES:
-            lot = lot_of(id_, held[id_].n_files * TRIES_A_FILE * max(1, held[id_].jobs // max(1, held[id_].n_files)))
+            least = held[id_].n_files * max(1, held[id_].jobs // max(1, held[id_].n_files))
+            lot = lot_of(id_, least * TRIES_A_FILE, least)
+            if lot.last < lot.first:
+                refused[str(id_)] = NO_NUMBERS
+                continue
             work = element_work(held[id_], lot.first, lot.last - lot.first + 1)
             files += sum(len(dataset.files) for dataset in work.inputs)
             works.append(asdict(work))
-    refused = {str(id_): GONE for id_ in wanted if id_ not in held}
     return json_answer({**_reply(child, me), "works": works, "refused": refused})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Pull, PullAn
 
 LARGEST_ANSWER = 64_000_000
 """Bytes."""
-LARGEST_MESSAGE = 4_000_000
+LARGEST_MESSAGE = 800_000
 """Bytes: what a broker takes of a request's body, with some room."""
+DEEPEST = 100
+"""Levels of lists and objects in an answer."""
 _CHUNK = 65536
 _OK = 200
 _HINTS = {
@@ -62,11 +65,7 @@ class Parent:
         return self._say("report", message, ReportAnswer)
 
     def _say(self, verb: str, message: Pull | FetchWork | Report, answer: type[R]) -> R:
-        said = self._post(f"/api/v1/tree/{verb}/", encoded(message))
-        try:
-            document = json.loads(said)
-        except ValueError:
-            raise ParentUnavailable("the answer is no JSON: no broker answers at this address") from None
+        document = _document(self._post(f"/api/v1/tree/{verb}/", encoded(message)))
         spoken = document.get("protocol") if isinstance(document, dict) else None
         if spoken != PROTOCOL:
             raise ParentUnavailable(
@@ -145,12 +144,45 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
     return b"".join(chunks)
 
 
+def _document(said: bytes) -> Any:
+    """What an answer says. Raises ParentUnavailable for what is no strict JSON, or what no database keeps."""
+    try:
+        document = _DECODER.decode(said.decode())
+    except (ValueError, RecursionError):
+        raise ParentUnavailable("the answer is no JSON: no broker answers at this address") from None
+    if fault := _not_kept(document, texts=b"\\u" in said):
+        raise ParentUnavailable(f"the answer cannot be used: {fault}")
+    return document
+
+
+def _not_kept(document: Any, *, texts: bool) -> str:
+    """What in a document cannot be kept; empty: nothing. `texts`: look at texts too, which escapes alone can spoil."""
+    waiting = [(document, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        inside = [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ()
+        if inside and depth >= DEEPEST:
+            return f"it is nested deeper than {DEEPEST} levels"
+        if texts and isinstance(value, str) and _UNSTORABLE.search(value):
+            return "a text holds a NUL character or half of a surrogate pair"
+        waiting += [(one, depth + 1) for one in inside if isinstance(one, (dict, list, str))]
+    return ""
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
 def _refusal(status: int, said: bytes) -> str:
     """What an answer that is a refusal says: the sentence of its problem document, else what its status means."""
-    with suppress(ValueError, AttributeError):
+    with suppress(ValueError, AttributeError, RecursionError):
         document = json.loads(said)
         if detail := document.get("detail") or document.get("title"):
-            return f"refused ({status}): {detail}"[:500]
+            return _UNSTORABLE.sub("?", f"refused ({status}): {detail}"[:500])
     if 300 <= status < 400:
         return f"it sends us elsewhere ({status}), where our token does not go: mend GRIDBROKER_PARENT"
     return f"refused ({status}): {_HINTS.get(status, 'it gives no reason')}"

@@ -43,6 +43,15 @@ UPDATE brokerage_matchgauge g SET running = v.running, matched = 0, counted_at =
 FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, running)
 WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
 """
+_LOCKED = """
+SELECT id, CASE WHEN counted_at IS NOT NULL THEN running + matched END FROM brokerage_matchgauge WHERE id = ANY (%s)
+ORDER BY id FOR NO KEY UPDATE
+"""
+_SUBMITTED = """
+UPDATE brokerage_matchgauge g SET matched = g.matched + v.n
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, n)
+WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+"""
 _NEW = """
 INSERT INTO brokerage_matchgauge (site_id, attribute, value, ce)
 SELECT %s, v.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS v ON CONFLICT DO NOTHING
@@ -146,6 +155,25 @@ class Limits:
         rules = self._rules_of(site)
         seen = self._read(site, rules)
         return held(asked.limits, rules, seen.gauges, seen.now - took_s)
+
+    def left(self, site: str) -> dict[Limited, int]:
+        """How many jobs may yet come under each running limit of the site; nobody else passes them until the caller's transaction
+        ends. Not of its CEs.
+        """
+        rules = self._rules_of(site)
+        if not (limits := [on for on in rules.running if not on.ce]):
+            return {}
+        ids = self._read(site, rules).ids
+        with connection.cursor() as cursor:
+            cursor.execute(_LOCKED, [[ids[on] for on in limits if on in ids]])
+            there = dict(cursor.fetchall())
+        return {on: rules.running[on] - n if (n := there.get(ids.get(on, 0))) is not None else 0 for on in limits}
+
+    def submitted(self, site: str, jobs: Mapping[Limited, int]) -> None:
+        """So many jobs came under each of these limits, in the transaction in which they were locked (`left`)."""
+        with connection.cursor() as cursor:
+            cursor.execute(_SUBMITTED, [*_columns(jobs), [jobs[on] for on in sorted(jobs)], site])
+        self._seen.pop(site, None)
 
     def forget(self) -> None:
         """Know nothing, as a new process."""

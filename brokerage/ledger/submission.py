@@ -96,17 +96,17 @@ def alone() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def submit_jobs(jobs: Sequence[NewSubmission], who: str) -> int:
-    """Send those of the jobs that still wait, each to a pilot of its own that is yet to be started: how many."""
+def submit_jobs(jobs: Sequence[NewSubmission], who: str) -> set[int]:
+    """Send those of the jobs that still wait, each to a pilot of its own that is yet to be started: which."""
     if not jobs:
-        return 0
+        return set()
     columns = list(map(list, zip(*jobs, strict=True)))
     ids, sites, kinds, queues, storages, submitters, leases = columns
     rows = _SUBMIT.run(ids, [str(uuid4()) for _ in ids], sites, kinds, queues, storages, submitters, leases, who)
     if opened := [(str(pilot), queue) for _, pilot, queue, is_open in rows if is_open]:
         pilots = [pilot for pilot, _ in opened]
         OUTPUTS.run(pilots, pilots, [queue for _, queue in opened])
-    return len(rows)
+    return {id_ for id_, *_ in rows}
 
 
 _TO_START = f"""

@@ -7,18 +7,23 @@ the jobs of the broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
 
 from broker_site.foundation import gdpconfig
+from brokerage.queries.match_limits import limit_rows
+from brokerage.queries.site_limits import advertised_sites, max_age_s
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
+from brokerage.rules.dispatch.match_limits import ATTRIBUTES
 from brokerage.rules.dispatch.stranding import HANDS_OUT
 from brokerage.rules.dispatch.timeouts import lease_s
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.facts.job_kind import JobKind
 from brokerage.rules.submission.job_kinds import KIND_PRIORITIES, KINDS
+from brokerage.rules.submission.site_caps import Cap, JobValue
 from brokerage.rules.submission.site_states import site_state
 from brokerage.rules.submission.site_thresholds import ThresholdRule, slots_of
 from brokerage.rules.submission.submission_cycle import CachedJob, CycleRules, SubmissionSite, Use, Waits, kind_of, plan_cycle
@@ -146,10 +151,19 @@ def waiting_jobs(facts: SiteFacts, size: int, using: str = DEFAULT_DB_ALIAS) -> 
     rows = _rows(_CACHE, {**kinds, "queues": queues, "size": size}, using) if queues else []
     known = task_queue_facts({row[3] for row in rows}, using)
     sites = {id_: tuple(dict.fromkeys(queue.site for queue, _ in facts.open_queues(of))) for id_, of in known.items()}
+    values = {id_: limited_values(of) for id_, of in known.items()}
     return [
-        CachedJob(id_, kind_of(kind), priority, task_queue, sites.get(task_queue, ()), described)
+        CachedJob(
+            id_, kind_of(kind), priority, task_queue, sites.get(task_queue, ()), described, values.get(task_queue, frozenset())
+        )
         for id_, kind, priority, task_queue, described in rows
     ]
+
+
+def limited_values(of: TaskQueueFacts) -> frozenset[JobValue]:
+    """What jobs of a task queue have of attributes that may be limited at sites."""
+    queue = WaitingQueue(0, of.requirement, 0, unit=of.unit, label=of.label)
+    return frozenset((name, value) for name in ATTRIBUTES for value in queue.values(name))
 
 
 def still_waiting(ids: Sequence[int]) -> set[int]:
@@ -167,6 +181,16 @@ def lease_at(queue: SubmissionQueue, label: str) -> float:
     return lease_s(label, queue.workflow, gdpconfig.component("watcher", app="pandaserver"))
 
 
+def caps_seen(sites: Collection[str], using: str = DEFAULT_DB_ALIAS) -> dict[Cap, int]:
+    """What sites still take of submitted jobs by their advertisements and running limits, as it was counted last."""
+    caps = {Cap(site): told.room(max_age_s()) for site, told in advertised_sites(sites, using).items()}
+    for site in sites:
+        for row in limit_rows(site, using):
+            if row.most is not None and row.there is not None and not row.on.ce:
+                caps[Cap(site, row.on.attribute, row.on.value)] = row.most - row.there
+    return caps
+
+
 def why_not_submitted(job: CachedJob, facts: TaskQueueFacts, using: str = DEFAULT_DB_ALIAS) -> Sequence[Waits] | None:
     """What keeps a job from being submitted now, whatever its `sites` say; None: it is not to be. Empty: nothing does."""
     now = site_facts(using)
@@ -175,7 +199,8 @@ def why_not_submitted(job: CachedJob, facts: TaskQueueFacts, using: str = DEFAUL
     sites = tuple(dict.fromkeys(queue.site for queue, _ in now.open_queues(facts)))
     if not sites:
         return [Waits(now.queues[id_].site, "SiteDrains") for id_ in facts.queues if id_ in now.queues]
-    plan = plan_cycle([job._replace(sites=sites)], now.sites, cycle_rules())
+    caps = caps_seen(now.sites, using)
+    plan = plan_cycle([job._replace(sites=sites, values=limited_values(facts))], now.sites, cycle_rules(), caps)
     return plan.why_not.get(job.id, ())
 
 

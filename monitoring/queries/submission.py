@@ -9,7 +9,8 @@ from typing import Any
 from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.agency.models import Agent
 from brokerage.models import LocalOverride, Site
-from brokerage.queries.submission import cycle_rules, site_facts
+from brokerage.queries.submission import caps_seen, cycle_rules, site_facts
+from brokerage.rules.submission.site_caps import Caps
 from brokerage.rules.submission.submission_cycle import WAIT_TEXTS, CycleRules, SubmissionSite, next_stop
 from monitoring.queries.database import alias
 
@@ -46,13 +47,14 @@ def submission_rows(scope: VoScope) -> list[SubmissionRow]:
     names: dict[str, list[str]] = {}
     for queue in facts.queues.values():
         names.setdefault(queue.site, []).append(queue.name)
-    return [row for site in facts.sites.values() for row in _rows(site, sorted(names[site.name]), rules, there)]
+    caps = caps_seen(facts.sites, alias()) if facts.sites else {}
+    return [row for site in facts.sites.values() for row in _rows(site, sorted(names[site.name]), rules, there, caps)]
 
 
-def _rows(site: SubmissionSite, queues: Sequence[str], rules: CycleRules, there: int) -> Iterator[SubmissionRow]:
+def _rows(site: SubmissionSite, queues: Sequence[str], rules: CycleRules, there: int, caps: Caps) -> Iterator[SubmissionRow]:
     load = site.load(rules.rule)
     for kind, one in (("", load.site), *load.kinds.items()):
-        stops = next_stop(site, kind, rules, there)
+        stops = next_stop(site, kind, rules, there, caps)
         highest = None if one.highest_priority is None else int(one.highest_priority)
         uses = (one.pending, one.pending_slots, one.running, one.running_slots)
         slots = site.cpu_slots, site.io_slots

@@ -10,9 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
+from broker_site.foundation.access.jsonbody import BODY_LIMIT, decode, read_stream
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.outside_data import OutsideDataError, read
 from workqueues.rules.elements.messages import FetchWork, Pull, Report
 
@@ -102,19 +105,23 @@ def serving(parent: SmallParent) -> Iterator[SmallParent]:
 
         def do_POST(self) -> None:
             verb = self.path.strip("/").rpartition("/")[2]
-            said = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, answer = parent.answer(verb, said)
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            try:
+                said = decode(read_stream(BytesIO(body), len(body), BODY_LIMIT))
+                status, answer = parent.answer(verb, said)
+            except Refused as refused:
+                status, answer = refused.status, {"detail": refused.detail}
             if self.headers["Authorization"] != f"Bearer {TOKEN}":
                 status, answer = 401, {"detail": "the token is unknown"}
             if parent.loses.get(verb, 0) > 0:
                 parent.loses[verb] -= 1
                 return  # the connection ends
-            body = json.dumps(answer).encode()
+            told = json.dumps(answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Content-Length", str(len(told)))
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(told)
 
         def log_message(self, *args: Any) -> None:
             return

@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import F
 from pytest_django import Settings
 
+from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
@@ -39,6 +40,7 @@ def parent(settings: Settings, tmp_path: Path) -> Iterator[SmallParent]:
 
 @pytest.fixture
 def queue() -> ComputingQueue:
+    ensure_user("ada", roles=[("demo", "submitter")])
     return grid("ALPHA")[0]
 
 

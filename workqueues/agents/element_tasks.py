@@ -54,7 +54,12 @@ def start_element(id_: int, queues: Sequence[str], storages: Collection[str], wh
 
 def _submitted(element: PulledElement, queues: Sequence[str], storages: Collection[str], who: str) -> Task:
     work = _work(element)
+    if not queues:
+        raise BreaksRules("none of the sites where it may run is a site here")
+    if not roles_of(work.owner, vo := str(work.parameters.get("vo"))):
+        raise BreaksRules(f"no user {work.owner} has a role in VO {vo} here")
     params = {**work.parameters, "includedSite": list(queues), "allowTaskDuplication": True}  # its names never meet others
+    params.pop("userName", None)  # whose it is says the parent beside them
     bring_in(work.inputs, storages)
     document = _checked(params, work.owner)
     columns = first_columns(params, work.owner)
@@ -71,6 +76,8 @@ def _submitted(element: PulledElement, queues: Sequence[str], storages: Collecti
 
 def _work(element: PulledElement) -> ElementWork:
     known = {name: value for name, value in element.work.items() if name not in ("paused", "fault")}
+    if unreadable := known.get("unreadable"):
+        raise BreaksRules(f"what the parent gave cannot be read: {unreadable}")
     try:
         return read(ElementWork, known)
     except OutsideDataError as fault:

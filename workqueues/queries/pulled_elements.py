@@ -71,6 +71,16 @@ ORDER BY 1, 2
 """
 
 
+_LAST = """
+SELECT bool_and(broke), count(*), max(coalesce(ended_at, now())) > now() - make_interval(secs => %(within_s)s),
+    (array_agg(fault ORDER BY id DESC))[1]
+FROM (SELECT id, ended_at, task_id IS NULL AND work ? 'fault' AS broke, work ->> 'fault' AS fault
+    FROM workqueues_pulledelement WHERE ended_at IS NOT NULL OR task_id IS NOT NULL OR work ? 'fault'
+    ORDER BY id DESC LIMIT %(n)s) last
+"""
+"""Of those of which it is known whether they could be tasks."""
+
+
 class TellableElement(NamedTuple):
     """An element of which something is to be told: `due`: ends of files are; `fault`: why it could not become a task here;
     `percent`: files of its task that have ended.
@@ -111,6 +121,12 @@ class StartableElement(NamedTuple):
 def to_tell(most: int) -> list[TellableElement]:
     """Elements whose state the parent does not know, with ends to tell, or with half of their lease gone."""
     return [TellableElement(*row) for row in _rows(_TO_TELL, {"most": most})]
+
+
+def why_all_broke_rules(n: int, within_s: float) -> str:
+    """Why the last element could be no task here, where the last `n` all could be none, and ended within so many seconds."""
+    ((all_broke, there, lately, fault),) = _rows(_LAST, {"n": n, "within_s": within_s})
+    return fault if all_broke and there == n and lately else ""
 
 
 def to_fetch(incarnation: UUID | None, most: int) -> list[tuple[int, int, int]]:

@@ -43,3 +43,12 @@ def waiting_jobs(
             counts[lowest] = counts.get(lowest, 0) + n
         found[site] = counts
     return found
+
+
+def fewer_priorities(counts: Mapping[float, float], most: int) -> dict[float, float]:
+    """The same jobs under at most so many priorities: the highest stay, and the others count as the highest of them."""
+    ordered = sorted(counts, reverse=True)
+    kept = {priority: counts[priority] for priority in ordered[:most]}
+    if rest := ordered[most:]:
+        kept[ordered[most - 1]] += sum(counts[priority] for priority in rest)
+    return kept

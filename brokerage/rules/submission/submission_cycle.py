@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from brokerage.rules.submission.job_kinds import FINISHING_KINDS, KIND_PRIORITIES, KINDS, READING_KINDS
 from brokerage.rules.submission.open_sites import ALL_CLOSED, ALL_DRAIN, GRACE_S, NO_SITE, open_sites
+from brokerage.rules.submission.site_caps import ADVERTISED, NO_CAPS, RUNNING_LIMIT, Caps, JobValue
 from brokerage.rules.submission.site_thresholds import SiteThresholds, ThresholdRule, thresholds
 from brokerage.rules.submission.under_thresholds import ABOVE, MOST_PER_CYCLE, JobGroup, Load, SiteLoad, submit
 from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
@@ -39,6 +40,8 @@ class CachedJob(NamedTuple):
     task_queue: int
     sites: tuple[str, ...]
     described: bool = True
+    values: frozenset[JobValue] = frozenset()
+    """Those that may be limited at sites."""
 
 
 class Use(NamedTuple):
@@ -114,6 +117,8 @@ class CyclePlan(NamedTuple):
 DRAINS, CLOSED, HARD_LIMIT, CYCLE, NO_THRESHOLD = "SiteDrains", "SiteDown", "HardLimit", "NextCycle", "NoThreshold"
 WAIT_TEXTS: Mapping[str, str] = {
     **CONDITION_TEXTS,
+    ADVERTISED: "the site takes no more jobs, as it advertises",
+    RUNNING_LIMIT: "as many jobs of its kind hold slots at the site as may (dispatch.RUNNING_LIMITS)",
     DRAINS: "the site takes no new jobs, and may do so again",
     HARD_LIMIT: "as many jobs are submitted as may be at a time (submission.MAX_JOBS)",
     CLOSED: "the site is down",
@@ -122,7 +127,7 @@ WAIT_TEXTS: Mapping[str, str] = {
 }
 
 
-def next_stop(site: SubmissionSite, kind: str, rules: CycleRules, there: int) -> str:
+def next_stop(site: SubmissionSite, kind: str, rules: CycleRules, there: int, caps: Caps = NO_CAPS) -> str:
     """What stops the next job of a kind at a site, of a priority that exceeds nothing; empty kind: of any. Empty: nothing.
 
     `there`: jobs that are submitted, at all sites.
@@ -136,7 +141,7 @@ def next_stop(site: SubmissionSite, kind: str, rules: CycleRules, there: int) ->
         return HARD_LIMIT
     load = site.load(rules.rule)
     groups = [JobGroup(one, one, KIND_PRIORITIES[one], -(2**31), 1, [site.name]) for one in kinds]
-    stopped = [submit([group], {site.name: load}, 1, 0.0) for group in groups]
+    stopped = [submit([group], {site.name: load}, 1, 0.0, caps) for group in groups]
     if any(done.jobs for done in stopped):
         return ""
     return next((why for done in stopped for of in done.why_not.values() for why in of.values()), NO_THRESHOLD)
@@ -147,13 +152,16 @@ def kind_of(kind: int) -> str:
     return next(name for known, name in KINDS.items() if known == kind)
 
 
-def plan_cycle(jobs: Iterable[CachedJob], sites: Mapping[str, SubmissionSite], rules: CycleRules) -> CyclePlan:
+def plan_cycle(
+    jobs: Iterable[CachedJob], sites: Mapping[str, SubmissionSite], rules: CycleRules, caps: Caps = NO_CAPS
+) -> CyclePlan:
     """Judge the cached jobs in their order: priority of their kind, their own, id. Sites that are not there take nothing."""
+    capped = frozenset((cap.attribute, cap.value) for cap in caps)
     failed: list[tuple[int, int]] = []
     why_not: dict[int, list[Waits]] = {}
     groups: list[tuple[JobGroup, list[CachedJob]]] = []
-    for (kind, priority, possible, described), some in groupby(
-        jobs, key=lambda job: (job.kind, job.priority, job.sites, job.described)
+    for (kind, priority, possible, described, values), some in groupby(
+        jobs, key=lambda job: (job.kind, job.priority, job.sites, job.described, job.values & capped)
     ):
         alike = list(some)
         known = [site for site in possible if site in sites]
@@ -166,9 +174,9 @@ def plan_cycle(jobs: Iterable[CachedJob], sites: Mapping[str, SubmissionSite], r
         elif told.action == "wait":
             why_not |= {job.id: [Waits(site, DRAINS) for site in known] for job in alike}
         else:
-            group = JobGroup(str(len(groups)), kind, KIND_PRIORITIES[kind], priority, len(alike), told.sites)
+            group = JobGroup(str(len(groups)), kind, KIND_PRIORITIES[kind], priority, len(alike), told.sites, values)
             groups.append((group, alike))
-    return CyclePlan(*_submit(groups, sites, rules, failed, why_not))
+    return CyclePlan(*_submit(groups, sites, rules, caps, failed, why_not))
 
 
 def _draining(known: Sequence[str], sites: Mapping[str, SubmissionSite]) -> dict[str, float]:
@@ -179,13 +187,14 @@ def _submit(
     groups: Sequence[tuple[JobGroup, list[CachedJob]]],
     sites: Mapping[str, SubmissionSite],
     rules: CycleRules,
+    caps: Caps,
     failed: list[tuple[int, int]],
     why_not: dict[int, list[Waits]],
 ) -> tuple[list[tuple[int, str]], list[tuple[int, int]], dict[int, list[Waits]]]:
     load = {name: site.load(rules.rule) for name, site in sites.items()}
     there = sum(one.site.pending + one.site.running for one in load.values())
     room = max(rules.hard_limit - there, 0)
-    done = submit([group for group, _ in groups], load, min(rules.most, room), rules.above)
+    done = submit([group for group, _ in groups], load, min(rules.most, room), rules.above, caps)
     submitted: list[tuple[int, str]] = []
     for group, alike in groups:
         left = iter(alike)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from brokerage.rules.submission.job_kinds import FINISHING_KINDS
+from brokerage.rules.submission.site_caps import NO_CAPS, Caps, JobValue, caps_on, tightest
 
 ABOVE = 0.2
 """Part of a threshold by which jobs of a higher priority than all that are there may exceed it."""
@@ -65,6 +66,8 @@ class JobGroup(NamedTuple):
     priority: float
     jobs: int
     sites: Sequence[str]
+    values: frozenset[JobValue] = frozenset()
+    """Those that may be capped."""
 
 
 class Submission(NamedTuple):
@@ -76,23 +79,31 @@ class Submission(NamedTuple):
 
 
 def submit(
-    groups: Iterable[JobGroup], load: Mapping[str, SiteLoad], most: int = MOST_PER_CYCLE, above: float = ABOVE
+    groups: Iterable[JobGroup],
+    load: Mapping[str, SiteLoad],
+    most: int = MOST_PER_CYCLE,
+    above: float = ABOVE,
+    caps: Caps = NO_CAPS,
 ) -> Submission:
     """Submit at most so many jobs, highest priority first, each to the first of its sites that has room.
 
-    `load` at the beginning of the cycle, by site. `above`: see ABOVE; the hard limit of the pool is in `most`.
+    `load` at the beginning of the cycle, by site. `above`: see ABOVE; the hard limit of the pool is in `most`. `caps`: what
+    sites take at all.
     """
     now, jobs, why_not = dict(load), dict[tuple[str, str], int](), dict[str, dict[str, str]]()
+    takes = dict(caps)
     for group in sorted(groups, key=lambda one: -(one.kind_priority * _PER_TASK_PRIORITY + one.priority)):
         left = group.jobs
         for site in group.sites:
             if site not in now or group.kind not in now[site].kinds or not now[site].kinds[group.kind].pending_slots:
                 continue
-            room, why = _room(group, load[site], now[site], above)
+            on = caps_on(takes, site, group.values)
+            room, why = min([_room(group, load[site], now[site], above), *tightest(takes, on)], key=lambda one: one[0])
             n = min(left, most, room)
             if n:
                 now[site] = now[site].plus(group.kind, n, group.priority)
                 jobs[group.name, site] = n
+                takes |= {cap: takes[cap] - n for cap in on}
                 left, most = left - n, most - n
             if left and n == room:
                 why_not.setdefault(group.name, {})[site] = why

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brokerage.rules.submission.open_sites import GRACE_S, OpenSites, open_sites
+from brokerage.rules.submission.pulling_sites import fewer_priorities
 from brokerage.rules.submission.site_thresholds import thresholds
 from brokerage.rules.submission.under_thresholds import JobGroup, Load, SiteLoad, submit
 
@@ -104,3 +105,12 @@ def test_a_site_shared_by_more_brokers_lets_each_have_no_more(cpu: int, io: int,
 def test_parts_of_slots_are_reckoned_exactly(cpu: int, brokers: int, waiting: int) -> None:
     """45 % of these are whole numbers, which floating point misses by one."""
     assert thresholds(cpu, cpu, brokers).cpu_kind.pending == waiting
+
+
+def test_priorities_of_jobs_that_wait_are_told_as_few_and_never_as_less_urgent() -> None:
+    counts = {float(priority): 2.0 for priority in range(10)}
+    assert fewer_priorities(counts, 10) == counts
+    few = fewer_priorities(counts, 3)
+    assert few == {9.0: 2.0, 8.0: 2.0, 7.0: 16.0}
+    for priority in counts:
+        assert sum(n for p, n in few.items() if p >= priority) >= sum(n for p, n in counts.items() if p >= priority)

@@ -203,12 +203,18 @@ def test_a_template_knows_the_names_that_it_gives(serial: int, task: int, middle
         template = NameTemplate(text)
         assert template.may_be(template.name(serial, task, middle))
         assert not template.may_be("other")
+        assert template.may_have(template.name(serial, task, middle), serial - 1, serial + 1)
+    for text in ("a.${SN}.b", "a.${SN:08d}", "$JEDITASKID.${MIDDLENAME}.${SN/P}", "h${SN}.${MIDDLENAME}.${SN}"):
+        template = NameTemplate(text)
+        assert not template.may_have(template.name(serial, task, middle), serial + 1, serial + 9)
+        assert not template.may_have(template.name(serial, task, middle), 0, serial - 1)
 
 
 def test_a_template_of_many_numbers_is_compared_in_no_time() -> None:
     template = NameTemplate("${SN}" * 40 + "${MIDDLENAME}" * 40 + "${SN}.x")
     begun = perf_counter()
     assert not template.may_be("1" * 250 + ".y")
+    assert template.may_have("1" * 250 + "a1.x", 2, 2), "which number is which cannot be told"
     assert perf_counter() - begun < 1
 
 

@@ -14,9 +14,10 @@ from broker_site.foundation.sql.copying import copy_lines, escaped, take_ids
 from broker_site.foundation.sql.prepared import run_together
 from workqueues.ledger.files import JobOutcome, MadeFile, TryLimit, settling
 from workqueues.ledger.outputs import CatalogueEntry, registered_before, registering
-from workqueues.models import Dataset, Element, File
+from workqueues.models import Dataset, Element, File, OutputTemplate
 from workqueues.rules.elements.messages import Ends, OutputTold
 from workqueues.rules.jobs.event_ranges import Outcome
+from workqueues.rules.jobs.job_parameters import compiled_name
 from workqueues.states import OUTPUT_TYPES
 
 OUTCOMES: Mapping[str, Outcome] = {"finished": "finished", "failed": "failed", "unused": "untried"}
@@ -100,7 +101,27 @@ def _datasets(element: Element, outputs: Sequence[OutputTold], storages: Collect
             raise Refused(f"{output.dataset} is no output of task {element.task_id}")
         if output.storage not in storages:
             raise Refused(f"{output.lfn} is at storage {output.storage}, which the grid of this broker does not know")
+        if output.path.rpartition("/")[2] != output.lfn:
+            raise Refused(f"{output.lfn} is told to be at {output.path}, which ends with another name")
+    _check_names(element, outputs, datasets)
     return datasets
+
+
+def _check_names(element: Element, outputs: Sequence[OutputTold], datasets: Mapping[str, Dataset]) -> None:
+    """Names of outputs are those of this try: no other may have them, here or on a storage. Raises Refused."""
+    if not outputs:
+        return
+    first, last = element.serial_first or 1, element.serial_last or 0
+    patterns: dict[int, list[str]] = defaultdict(list)
+    for dataset_id, pattern in OutputTemplate.objects.filter(task_id=element.task_id).values_list(
+        "dataset_id", "filename_template"
+    ):
+        patterns[dataset_id].append(pattern)
+    for output in outputs:
+        dataset = datasets[output.dataset]
+        known = patterns[dataset.id] or patterns[dataset.template_id or 0]
+        if not any(compiled_name(pattern).may_have(output.lfn, first, last) for pattern in known):
+            raise Refused(f"{output.lfn} is no name of {output.dataset} with a serial number of this try, {first} to {last}")
 
 
 def _make_outputs(

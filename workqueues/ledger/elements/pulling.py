@@ -61,11 +61,13 @@ FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 """,
 )
 _GIVE = """
-WITH given AS (
+WITH open AS MATERIALIZED (
+    SELECT count(*)::int AS n FROM workqueues_element WHERE child_id = $1 AND status = 'Negotiating'
+), given AS (
     UPDATE workqueues_element e SET status = 'Negotiating', status_since = now(), epoch = e.epoch + 1, child_id = $1,
         site = v.site, try_nr = v.try_nr, incarnation = $2, lease_until = now() + make_interval(secs => $3),
         serial_first = NULL, serial_last = NULL, sentence = '', decision = '', told_at = NULL
-    FROM unnest($4, $5, $6) AS v(id, site, try_nr) WHERE e.id = v.id AND e.status = 'Available'
+    FROM unnest($4, $5, $6) AS v(id, site, try_nr), open WHERE e.id = v.id AND e.status = 'Available' AND open.n = 0
     RETURNING e.id, e.task_id, e.epoch
 ), noted AS (
     INSERT INTO workqueues_elementchange (element_id, task_id, epoch, old, new, who, why)
@@ -76,7 +78,8 @@ WITH given AS (
         jobs_by_priority = $11::jsonb, free_jobs = $12, is_draining = $13, last_pull = $14::jsonb
     WHERE id = $1
 )
-SELECT count(*) FROM given"""
+SELECT (SELECT count(*) FROM given), open.n FROM open"""
+"""`open`: what another pull of the child got while this one waited for its row; the statement that waited does not see it."""
 _TYPES = """int, uuid, float8, bigint[], text[], bigint[], text, text, uuid, text, text, int, bool, text,
 uuid, uuid, text, smallint, float8, timestamptz"""
 _HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
@@ -94,7 +97,9 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
         why = _refusals(child, ask)
         given = [] if why else _acquire(child, ask, dice, why)
         answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
-        _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now)
+        if negotiating := _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now):
+            answer = {"why": {"negotiating": negotiating}, "elements": []}
+            _hand_over(child_id, child.name, ask, [], answer, terms, who[:128], now)
         return answer
 
 
@@ -169,8 +174,10 @@ def _hand_over(
     terms: PullTerms,
     who: str,
     now: datetime,
-) -> None:
-    """The elements are the child's, and what it said and is told is kept."""
+) -> int:
+    """The elements are the child's, and what it said and is told is kept. Not 0: so many that it got before are open, and these
+    are not its.
+    """
     sites = {
         site: {
             "state": s.state,
@@ -180,7 +187,7 @@ def _hand_over(
         }
         for site, s in ask.sites.items()
     }
-    ((moved,),) = _HAND_OVER.run(
+    ((moved, negotiating),) = _HAND_OVER.run(
         *(child_id, str(terms.incarnation), terms.lease_s),
         *([one.element.id for one in given], [one.site for one in given], [one.element.try_nr for one in given]),
         *(who, f"pulled by {child_name}", str(ask.key)),
@@ -188,5 +195,8 @@ def _hand_over(
         json.dumps({"most": ask.most, "answer": answer}),
         *(str(ask.instance), str(ask.incarnation), ask.version, ask.protocol, (ask.now - now).total_seconds(), now),
     )
+    if given and negotiating:
+        return int(negotiating)
     if moved != len(given):
         raise RuntimeError(f"{len(given)} elements were locked, {moved} of them waited")
+    return 0

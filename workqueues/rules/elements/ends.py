@@ -15,6 +15,8 @@ from workqueues.rules.elements.messages import Ends, InputEnd, OutputTold
 from workqueues.states import INPUT_FILE
 
 LONGEST_WHY = 510
+LONGEST_COMMON = 100
+"""Of what is said of each of many files alike."""
 MOST_INPUTS = 1000
 """Files of one Ends."""
 
@@ -99,10 +101,16 @@ def _end(file: EndedFile) -> InputEnd:
     return InputEnd(lfn=file.lfn, end="unused", why=why)
 
 
+def come_back(told: ToldEnds, why: str) -> list[ToldEnds]:
+    """The same files, all unused, with nothing that was made of them: in parts, as nothing holds them together."""
+    lfns, states = [told_input.lfn for told_input in told.ends.inputs], list(told.states.items())
+    return [ToldEnds(ends, dict(states[i * MOST_INPUTS : (i + 1) * MOST_INPUTS])) for i, ends in enumerate(unused(lfns, why))]
+
+
 def unused(lfns: Sequence[str], why: str) -> list[Ends]:
     """Files that come back as they are."""
     parts = [lfns[i : i + MOST_INPUTS] for i in range(0, len(lfns), MOST_INPUTS)]
-    return [Ends(inputs=[InputEnd(lfn=lfn, end="unused", why=why[:LONGEST_WHY]) for lfn in part]) for part in parts]
+    return [Ends(inputs=[InputEnd(lfn=lfn, end="unused", why=why[:LONGEST_COMMON]) for lfn in part]) for part in parts]
 
 
 def _groups(made: Made) -> Iterable[tuple[list[EndedFile], list[int]]]:

@@ -7,13 +7,15 @@ speak is refused. Times are told only to find a clock that is off: leases are du
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict, ValidationError, WrapValidator
 
-from broker_site.foundation.outside_data import LARGEST, Whole, fault
+from broker_site.foundation.outside_data import LARGEST, Whole, fault, problems, read
 from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
 from workqueues.states.elements import ELEMENT
 
@@ -23,9 +25,17 @@ MOST_ELEMENTS = 1000
 MOST_WORK = 50
 """Elements whose work is fetched at once."""
 MOST_SITES = 1000
+MOST_PRIORITIES = 500
+"""Priorities of jobs that wait at a site."""
+MOST_COUNTS = 40_000
+"""Priorities of all sites of a pull together."""
 MOST_ENDS = 5000
 """Jobs whose ends are told in one report, of all its elements together."""
+MOST_REASONS = 100
 LONGEST_DECISION = 8192
+LONGEST_LEASE_S = 365 * 86_400.0
+MOST_OUTPUTS = 10_000
+"""Files that were made of files that ended together."""
 _PRIORITY = re.compile(r"-?[0-9]{1,9}")
 SITE_STATES = SITE_OPEN | SITE_DRAINED | SITE_CLOSED
 
@@ -49,6 +59,18 @@ def _element_state(value: object) -> str:
     return str(value)
 
 
+def _file_name(value: str) -> str:
+    if value in (".", "..") or "/" in value or not value.isprintable():
+        raise fault("characters", "a name of a file has no slash and no character that is not seen, and is not . or ..")
+    return value
+
+
+def _path(value: str) -> str:
+    if not value.isprintable() or any(part in ("", ".", "..") for part in value.split("/")):
+        raise fault("characters", "must be a path below the root of a storage, without . and .., of characters that are seen")
+    return value
+
+
 def _priority(value: str) -> str:
     if not _PRIORITY.fullmatch(value):
         raise fault("format", "a priority is a whole number of at most 9 digits")
@@ -59,12 +81,19 @@ Amount = Annotated[Whole, Field(ge=0, le=LARGEST)]
 Number = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
 Priority = Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)]
 PriorityText = Annotated[str, AfterValidator(_priority)]
+Counts = Annotated[dict[PriorityText, Amount], Field(max_length=MOST_PRIORITIES)]
 Id = Annotated[UUID, BeforeValidator(_uuid, json_schema_input_type=str)]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
+Vo = Annotated[str, Strict(), Field(min_length=1, max_length=32)]
+FileName = Annotated[str, Strict(), Field(min_length=1, max_length=256), AfterValidator(_file_name)]
+Path = Annotated[str, Strict(), Field(min_length=1, max_length=1000), AfterValidator(_path)]
+CopyPath = Annotated[str, Strict(), Field(max_length=1000), AfterValidator(lambda path: path and _path(path))]
+"""Empty: by its name."""
 Words = Annotated[str, Strict(), Field(max_length=510)]
 SiteState = Annotated[str, BeforeValidator(_site_state, json_schema_input_type=str)]
 ElementState = Annotated[str, BeforeValidator(_element_state, json_schema_input_type=str)]
 Yes = Annotated[bool, Strict()]
+LeaseSeconds = Annotated[float, Field(ge=0, le=LONGEST_LEASE_S, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +140,7 @@ class Pull(Hello):
 
     key: Id
     sites: Annotated[dict[Name, SiteTold], Field(max_length=MOST_SITES)]
-    jobs: Annotated[dict[Name, dict[PriorityText, Amount]], Field(max_length=MOST_SITES)] = field(default_factory=dict)
+    jobs: Annotated[dict[Name, Counts], Field(max_length=MOST_SITES)] = field(default_factory=dict)
     free_jobs: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
     draining: Yes = False
     most: Annotated[Whole, Field(ge=0, le=MOST_ELEMENTS)] = 100
@@ -125,20 +154,20 @@ class PulledHead:
     try_nr: Number
     task_id: Number
     task_name: str
-    vo: str
+    vo: Vo
     priority: Priority
     jobs: Amount
     n_files: Amount
-    site: str
-    lease_s: float
+    site: Name
+    lease_s: LeaseSeconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullAnswer(Reply):
     """`why`: reason -> how many elements, or groups of them, were not given for it."""
 
-    elements: list[PulledHead] = field(default_factory=list)
-    why: dict[str, int] = field(default_factory=dict)
+    elements: Annotated[list[PulledHead], Field(max_length=MOST_ELEMENTS)] = field(default_factory=list)
+    why: Annotated[dict[str, int], Field(max_length=MOST_REASONS)] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,17 +186,17 @@ class FetchWork(Hello):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
     storage: Annotated[str, Strict(), Field(max_length=60)]
-    path: Annotated[str, Strict(), Field(max_length=1000)]
+    path: CopyPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFile:
     """A file of an input dataset as the parent's catalogue has it; size in bytes, checksum adler32. A record has a name alone."""
 
-    lfn: Annotated[str, Strict(), Field(max_length=256)]
+    lfn: FileName
     size: Number | None = None
-    checksum: str = ""
-    guid: str = ""
+    checksum: Annotated[str, Strict(), Field(max_length=36)] = ""
+    guid: Annotated[str, Strict(), Field(max_length=64)] = ""
     n_events: Amount | None = None
     boundary_id: Number | None = None
     lumi_block_nr: Number | None = None
@@ -178,8 +207,8 @@ class WorkFile:
 class WorkDataset:
     """An input dataset, and which VO has it. `whole`: all of its files, which elements of the task share."""
 
-    name: str
-    vo: str
+    name: Annotated[str, Strict(), Field(min_length=1, max_length=255)]
+    vo: Vo
     whole: Yes = False
     files: list[WorkFile] = field(default_factory=list)
 
@@ -195,7 +224,7 @@ class ElementWork:
 
     id: Number
     try_nr: Number
-    owner: str
+    owner: Annotated[str, Strict(), Field(min_length=1, max_length=128)]
     parameters: dict[str, Any]
     inputs: list[WorkDataset]
     sites: list[str]
@@ -203,10 +232,29 @@ class ElementWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableWork(ElementTry):
+    """Work that breaks a rule of these messages; `unreadable`: which one. That of other elements is not held up by it."""
+
+    unreadable: str
+
+
+def _work_or_fault(value: object, check: Callable[[object], ElementWork]) -> ElementWork | UnreadableWork:
+    try:
+        return check(value)
+    except ValidationError as error:
+        told = read(ElementTry, {name: value.get(name) for name in ("id", "try_nr")} if isinstance(value, dict) else value)
+        words = "; ".join(f"{one.field}: {one.message}" for one in islice(problems(error, ElementWork), 3))
+        return UnreadableWork(id=told.id, try_nr=told.try_nr, unreadable=words)
+
+
+GivenWork = Annotated[ElementWork, WrapValidator(_work_or_fault)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkAnswer(Reply):
     """`refused`: element -> why the child does not have it any more."""
 
-    works: list[ElementWork] = field(default_factory=list)
+    works: Annotated[list[GivenWork], Field(max_length=MOST_ELEMENTS)] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
 
@@ -224,12 +272,12 @@ class OutputTold:
     """A file that the child made, and where it is: size in bytes, checksum adler32 as 8 hex digits."""
 
     dataset: Annotated[str, Strict(), Field(min_length=1, max_length=255)]
-    lfn: Annotated[str, Strict(), Field(min_length=1, max_length=256)]
+    lfn: FileName
     size: Number
     checksum: Annotated[str, Strict(), Field(pattern=r"^[0-9a-f]{8}$")]
     n_events: Amount | None = None
     storage: Annotated[str, Strict(), Field(min_length=1, max_length=60)]
-    path: Annotated[str, Strict(), Field(min_length=1, max_length=1000)]
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +285,7 @@ class Ends:
     """Files that ended together, with all that was made of them: settled together or not at all."""
 
     inputs: Annotated[list[InputEnd], Field(min_length=1, max_length=1000)]
-    outputs: Annotated[list[OutputTold], Field(max_length=1000)] = field(default_factory=list)
+    outputs: Annotated[list[OutputTold], Field(max_length=MOST_OUTPUTS)] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

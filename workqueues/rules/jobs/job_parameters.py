@@ -22,7 +22,7 @@ NAME_DIGITS = 6
 """Digits of a serial number in a file name, unless the template says another width."""
 STORED_ONCE = 1_000
 """From so many characters on that all jobs of a task have in common, they are stored with the task alone."""
-_NUMBER, _ANY = "\0", "\1"
+_NUMBER, _ANY, _SERIAL = "\0", "\1", "\2"
 """Marks of a template's shape; no name holds them."""
 
 
@@ -80,17 +80,18 @@ class NameTemplate:
     `numbered`: the serial is in it; `middle`: fields of the input's name are.
     """
 
-    __slots__ = ("_format", "_pattern", "_shape", "middle", "numbered")
+    __slots__ = ("_cut", "_format", "_pattern", "_serials", "_shape", "middle", "numbered")
 
     def __init__(self, text: str) -> None:
         """Raises MalformedText for any other placeholder."""
-        cut = pieces(text)
+        self._cut = cut = pieces(text)
         parts = [part.replace("%", "%%") if isinstance(part, str) else _in_name(part) for part in cut]
         self._format = "".join(parts)
         self.numbered = any("%(serial)" in part for part in parts)
         self.middle = "%(middle)s" in parts
         self._shape = _shape(cut) if self.numbered else rf"{_shape(cut)}(\.\d+)?"
         self._pattern: re.Pattern[str] | None = None
+        self._serials: re.Pattern[str] | None = None
 
     def name(self, serial: int, task_id: int, middle_name: str = "") -> str:
         """The logical file name of the output with this serial number.
@@ -105,6 +106,15 @@ class NameTemplate:
         if self._pattern is None:
             self._pattern = re.compile(self._shape)
         return self._pattern.fullmatch(name) is not None
+
+    def may_have(self, name: str, first: int, last: int) -> bool:
+        """Whether it can give this name for a serial number from `first` to `last`; more names may pass."""
+        if not self.may_be(name):
+            return False
+        if self._serials is None:
+            self._serials = re.compile(_with_serials(self._cut))
+        found = self._serials.fullmatch(name)
+        return found is None or all(first <= int(serial) <= last for serial in found.groups())
 
 
 compiled = lru_cache(maxsize=1024)(ParametersTemplate)
@@ -156,6 +166,17 @@ def _shape(cut: Sequence[Piece]) -> str:
     text = "".join(part if isinstance(part, str) else marks.get(part.names[0], _NUMBER) for part in cut)
     head, middle, rest = text.partition(_ANY)
     return _runs(head) + (".*" + _runs(rest.rpartition(_ANY)[2]) if middle else "")
+
+
+def _with_serials(cut: Sequence[Piece]) -> str:
+    """As `_shape`, with a group for each serial number that has nothing beside it with which it could be one run."""
+    marks = {MIDDLE_NAME: _ANY, "SN": _SERIAL}
+    text = "".join(part if isinstance(part, str) else marks.get(part.names[0], _NUMBER) for part in cut)
+    beside = f"[0-9{_NUMBER}{_ANY}{_SERIAL}]"
+    alone = re.sub(f"(?<={beside}){_SERIAL}|{_SERIAL}(?={beside})", _NUMBER, text)
+    head, middle, rest = alone.partition(_ANY)
+    shape = _runs(head) + (".*" + _runs(rest.rpartition(_ANY)[2]) if middle else "")
+    return shape.replace(_SERIAL, r"(\d++)")
 
 
 def _runs(text: str) -> str:

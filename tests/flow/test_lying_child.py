@@ -1,0 +1,115 @@
+"""A child broker that tells what cannot be: nothing of it is taken, it hears why, and other children are not held up."""
+
+from __future__ import annotations
+
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from broker_site.foundation.gdpconfig import set_override
+from brokerage.queries.invariants import check
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.child_broker import Child, ended, made
+from tests.flow.steps import LIFE, run_agents
+from workqueues.models import CatalogueFile, Element, File
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def scene() -> tuple[Child, dict[str, Any], dict[str, Any], list[str]]:
+    """A child with an element of two files of four."""
+    grid("ALPHA")
+    catalogue_dataset("in.data", 4)
+    set_override("elements", "ELEMENT_FILES", 2, who="ada", why="test", app="jedi")
+    submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    child = Child()
+    (head,) = child.pulled(most=1)
+    (work,) = child.work(head)
+    return child, head, work, [file["lfn"] for file in work["inputs"][0]["files"]]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        ({"lfn": "../../etc/passwd"}, "outputs[0].lfn: a name of a file has no slash"),
+        ({"lfn": "a\nb"}, "outputs[0].lfn: a name of a file has no slash"),
+        ({"path": "../../../etc/passwd"}, "outputs[0].path: must be a path below the root"),
+        ({"path": "/etc/passwd"}, "outputs[0].path: must be a path below the root"),
+    ],
+)
+def test_names_and_paths_that_lead_elsewhere(spoil: dict[str, Any], told: str) -> None:
+    child, head, _, (a, _) = scene()
+    end = {"inputs": [{"lfn": a, "end": "finished"}], "outputs": [made("t.OUT", "t.OUT.000001.txt") | spoil]}
+    answer = child.call("report", elements=[child.of(head, "Running", end)])
+    assert answer.status_code == 422
+    assert told in answer.json()["detail"]
+    assert set(File.objects.filter(lfn=a).values_list("status", flat=True)) == {"running"}
+
+
+@pytest.mark.parametrize(
+    ("lfn", "path"), [("t.OUT.000001.txt", "demo/in.data/in.data.000001"), ("t.OUT.000901.txt", ""), ("other", ""), ("é", "")]
+)
+def test_files_of_others(lfn: str, path: str) -> None:
+    child, head, _, (a, _) = scene()
+    output = made("t.OUT", lfn, **({"path": path} if path else {}))
+    end = {"inputs": [{"lfn": a, "end": "finished"}], "outputs": [output]}
+    (verdict,) = child.report(child.of(head, "Running", end))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 0)
+    assert "ends with another name" in verdict["why"] or "with a serial number of this try, 1 to 100" in verdict["why"]
+    assert set(File.objects.filter(lfn=a).values_list("status", flat=True)) == {"running"}
+    assert not CatalogueFile.objects.filter(lfn=lfn).exists()
+
+
+def test_it_takes_no_names_of_another_child() -> None:
+    west, head, work, files = scene()
+    east = Child("east")
+    (other,) = east.pulled(most=1)
+    (its_work,) = east.work(other)
+    its_files = [file["lfn"] for file in its_work["inputs"][0]["files"]]
+    good = ended(its_work, 1, *its_files)
+    stolen = {"inputs": [{"lfn": files[0], "end": "finished"}], "outputs": good["outputs"]}
+    (verdict,) = west.report(west.of(head, "Running", stolen))
+    assert "with a serial number of this try" in verdict["why"]
+    (verdict,) = east.report(east.of(other, "Done", good))
+    assert (verdict["verdict"], verdict["settled"]) == ("ended", 2)
+    (verdict,) = west.report(west.of(head, "Done", ended(work, 1, *files)))
+    assert (verdict["verdict"], verdict["settled"]) == ("ended", 2)
+    assert set(Element.objects.values_list("status", flat=True)) == {"Done"}
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_a_child_does_not_keep_its_parent_counting() -> None:
+    grid("ALPHA")
+    answer = Child().pull(jobs={"SITE_ALPHA": {str(priority): 0 for priority in range(501)}})
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "jobs.SITE_ALPHA: more than 500 entries"
+
+
+def test_of_many_pulls_at_once_one_gets_something() -> None:
+    grid("ALPHA")
+    catalogue_dataset("in.data", 8)
+    set_override("elements", "ELEMENT_FILES", 1, who="ada", why="test", app="jedi")
+    submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    child = Child()
+    answers: list[dict[str, Any]] = []
+
+    def pull(wait: Barrier) -> None:
+        try:
+            wait.wait()
+            answers.append(child.pull(most=2).json())
+        finally:
+            connection.close()
+
+    wait = Barrier(6)
+    threads = [Thread(target=pull, args=(wait,)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(len(answer["elements"]) for answer in answers) == [0, 0, 0, 0, 0, 2]
+    assert all(answer["why"] == {"negotiating": 2} for answer in answers if not answer["elements"])
+    assert Element.objects.filter(status="Negotiating").count() == 2
