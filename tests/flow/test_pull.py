@@ -17,7 +17,7 @@ from pytest_django import Settings
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.models import ComputingQueue, Site
+from brokerage.models import ComputingQueue, Job, Site
 from tests.builders import grid, parameters, reading
 from tests.flow.small_parent import TOKEN, SmallParent, input_dataset, serving
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -387,3 +387,87 @@ def test_records_of_a_task_without_input_are_told_by_their_names(parent: SmallPa
     names = set(File.objects.filter(type="pseudo_input").values_list("lfn", flat=True))
     assert {end for inputs, _ in parent.ends(5) for end in inputs} == {f"{name} finished" for name in names}
     assert {int(name[-6:]) for name in names} == {8, 9}
+
+
+def test_an_element_whose_serial_numbers_are_used_up_is_given_back_with_what_has_ended(
+    parent: SmallParent, queue: ComputingQueue
+) -> None:
+    parent.offer(5, named(4), [input_dataset("in.1", 4)], SITES, serials=2)
+    cycle(3)
+    run_agents()
+    cycle()
+    end(take(queue))
+    end(take(queue), BAD)
+    due()
+    assert element().given_back == "", "its task has yet to find that no number is left"
+    File.objects.update(retry_due=None)
+    run_agents(3)
+    assert Task.objects.get().status == "pending"
+    parent.loses["report"] = 1
+    cycle(2)
+    assert element().given_back == "its lot of serial numbers is used up: 0 are left for jobs of 2 files"
+    assert TaskWho.of(Task.objects.get()) == "agent:pull"
+    run_agents()
+    cycle(3)
+    told = [one for inputs, _ in parent.ends(5) for one in inputs]
+    assert set(told) == {*(f"in.1.{i:06d} finished" for i in (0, 1)), *(f"in.1.{i:06d} unused" for i in (2, 3))}
+    last = parent.told(5)[-1]
+    assert (last["state"], last["sentence"]) == ("Canceled", element().given_back)
+    assert element().ended_at is not None
+    said = len(parent.told(5))
+    cycle(2)
+    assert len(parent.told(5)) == said
+
+
+def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_one_that_the_parent_pauses(
+    parent: SmallParent, queue: ComputingQueue
+) -> None:
+    task = begun(parent)
+    parent.says[5] = {"wish": "pause"}
+    due()
+    end(take(queue))
+    end(take(queue), BAD)
+    set_override("elements", "STANDSTILL", 1.0, who="test", why="test")
+    hours_ago = timedelta(hours=5)
+    PulledElement.objects.update(pulled_at=F("pulled_at") - hours_ago)
+    Task.objects.update(command_time=F("command_time") - hours_ago)
+    Job.objects.update(ended_at=F("ended_at") - hours_ago)
+    cycle()
+    assert element().given_back == ""
+    parent.says[5] = {}
+    due()
+    cycle()
+    assert element().given_back == "", "it was told to go on just now"
+    Task.objects.update(command_time=F("command_time") - hours_ago, error_dialog="nobody knows")
+    cycle()
+    task.refresh_from_db()
+    assert (task.status, element().given_back) == (
+        "aborting", "no job of it was made for over 1s, its task is running: nobody knows",
+    )  # fmt: skip
+
+
+def test_what_waits_for_a_site_that_takes_no_work_any_more_is_given_back(parent: SmallParent, queue: ComputingQueue) -> None:
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    cycle()
+    Site.objects.update(state="Down")
+    set_override("elements", "STANDSTILL", 3600.0, who="test", why="test")
+    cycle(2)
+    assert (element().status, element().task, element().given_back) == ("Acquired", None, "")
+    PulledElement.objects.update(pulled_at=F("pulled_at") - timedelta(hours=5))
+    cycle(2)
+    last = parent.told(5)[-1]
+    assert (last["state"], last["sentence"]) == ("Canceled", "it waits for over 1h, and no site takes work for it")
+    assert [i["end"] for one in last["ends"] for i in one["inputs"]] == ["unused"] * 4
+    assert element().ended_at is not None
+
+
+def test_what_ended_at_the_parent_before_it_is_a_task_here_becomes_none(parent: SmallParent, queue: ComputingQueue) -> None:
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    cycle()
+    Site.objects.update(state="Aborted")
+    cycle()
+    begin_anew("a backup of before came back")
+    parent.says[5] = {"verdict": "ended", "lease_s": 0.0}
+    Site.objects.update(state="ACTIVE")
+    cycle(2)
+    assert (element().status, element().task, element().ended_at is not None) == ("Canceled", None, True)

@@ -13,12 +13,12 @@ from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.elements.ends import Refused, settle_ends
 from workqueues.ledger.elements.files import leave_files, lock_datasets, use_files
 from workqueues.ledger.elements.moves import move_elements
-from workqueues.ledger.elements.returning import return_unsettled
+from workqueues.ledger.elements.returning import NO_TERMS, ReturnTerms, give_back, return_unsettled
 from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.models import Dataset, Element, Task
+from workqueues.models import Dataset, Element, File, Task
 from workqueues.queries.speakers import Speaker
 from workqueues.rules.elements.messages import ElementReport
-from workqueues.states import OUTPUT_DATASET, WRITTEN_TYPES
+from workqueues.states import INPUT_FILE, OUTPUT_DATASET, WRITTEN_TYPES
 from workqueues.states.elements import ELEMENT
 
 GONE = "this element is not this broker's, or not in this try"
@@ -41,11 +41,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ReportTerms:
-    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows."""
+    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows; what
+    becomes of an element that is given back.
+    """
 
     lease_s: float
     who: str
     storages: Collection[str] = field(default_factory=frozenset)
+    returns: ReturnTerms = NO_TERMS
 
 
 def take_reports(child: Speaker, reports: Sequence[ElementReport], terms: ReportTerms) -> list[Verdict]:
@@ -60,7 +63,7 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
         if element is None or not _is_of(element, child, report.try_nr, report.incarnation):
             verdict.why = GONE
             return verdict
-        if element.status in ELEMENT.final:
+        if element.status in ELEMENT.final or element.status in ELEMENT.waiting:
             verdict.verdict = "ended"
             return verdict
         if element.status == "Negotiating":
@@ -76,16 +79,18 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
             verdict.why = str(refused)
         _note(element, report, terms.lease_s)
         if report.state in ELEMENT.final and not verdict.why:
-            _end(element, report, child, terms.who)
+            _end(element, report, child, terms)
         task = Task.objects.only("status", "current_priority").get(id=element.task_id)
-        verdict.verdict = "ended" if element.status in ELEMENT.final else "held"
+        verdict.verdict = "held" if element.status in ELEMENT.taken else "ended"
         verdict.wish = _wish(element, task)
         verdict.priority, verdict.lease_s = task.current_priority, terms.lease_s
     return verdict
 
 
 def _is_of(element: Element, child: Speaker, try_nr: int, incarnation: UUID) -> bool:
-    return (element.child_id, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
+    """Whether the child has it, or had it in this try until it was given back or ended."""
+    had_by = element.returned_by_id if element.status in ELEMENT.waiting else element.child_id
+    return (had_by, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
 
 
 def _wish(element: Element, task: Task) -> str:
@@ -129,16 +134,22 @@ def _note(element: Element, report: ElementReport, lease_s: float) -> None:
         )
 
 
-def _end(element: Element, report: ElementReport, child: Speaker, who: str) -> None:
-    """The child is done with it: what it did not settle comes back, for another element."""
-    left = return_unsettled([element.id]).get(element.id, 0)
-    leave_files([element.id])
+def _end(element: Element, report: ElementReport, child: Speaker, terms: ReportTerms) -> None:
+    """The child is done with it. Files that it did not settle wait for another try, unless they are not wanted any more."""
+    return_unsettled([element.id])
     element.refresh_from_db(fields=["n_files_finished", "n_files_failed", "status"])
+    look_after_commit("offer", "finish", "command")
+    came_back = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused).count()
+    if came_back and element.status != "CancelRequested":
+        tried = element.status == "Running" or report.state != "Canceled"
+        give_back(element, child, report.sentence, terms.returns, terms.who, tried=tried)
+        element.refresh_from_db(fields=["status"])
+        return
+    leave_files([element.id])
     counted = f"{element.n_files_finished} of {element.n_files} files finished, {element.n_files_failed} failed"
-    why = f"{child.name}: {counted}" + (f", {left} came back" if left else "")
+    why = f"{child.name}: {counted}" + (f", {came_back} came back" if came_back else "")
     if element.status == "CancelRequested" or report.state == "Canceled":
         end = "Canceled"
     else:
         end = "Done" if element.n_files_finished or not element.n_files_failed else "Failed"
-    _move(element, end, who, why)
-    look_after_commit("offer", "finish", "command")
+    _move(element, end, terms.who, why)

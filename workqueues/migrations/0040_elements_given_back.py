@@ -1,0 +1,48 @@
+"""A child gives elements back that stand still there; they rest at the parent, which counts how often in a row."""
+
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("workqueues", "0039_elements_in_order")]
+
+    operations = [
+        migrations.AddField(
+            model_name="element",
+            name="returned_by",
+            field=models.ForeignKey(
+                "workqueues.ChildBroker", models.PROTECT, null=True, blank=True, db_index=False, related_name="+",
+                help_text="the child that gave it back last",
+            ),
+        ),
+        migrations.AddField(
+            model_name="element",
+            name="n_returned",
+            field=models.IntegerField(
+                default=0, db_default=0, help_text="how often in a row children gave it back without an end of a file"
+            ),
+        ),
+        migrations.AddField(
+            model_name="element",
+            name="rests_until",
+            field=models.DateTimeField(
+                null=True, blank=True, help_text="so long it is kept from children, since it was given back"
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="element",
+            index=models.Index(
+                fields=["rests_until"], name="element_rests",
+                condition=models.Q(("status", "Available"), ("rests_until__isnull", False)),
+            ),
+        ),
+        migrations.AddField(
+            model_name="pulledelement",
+            name="given_back",
+            field=models.CharField(
+                max_length=510, blank=True, default="", db_default="", help_text="why this broker gives it back to the parent"
+            ),
+        ),
+    ]  # fmt: skip
