@@ -43,7 +43,7 @@ from workqueues.queries.pulled_elements import (
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
-from workqueues.rules.elements.giving_back import why_given_back
+from workqueues.rules.elements.giving_back import ChildSites, why_given_back
 from workqueues.rules.elements.messages import MOST_SITES, PROTOCOL, ElementTry, FetchWork, Pull, Reply, Report, SiteTold
 from workqueues.rules.elements.parent_news import KnownParent, NotUsable, parent_news
 from workqueues.rules.elements.site_slots import slots
@@ -138,9 +138,8 @@ def give_back_standing(run: Run) -> int:
     standstill_s = gdpconfig.value("elements", "STANDSTILL")
     if not (standing := standing_elements(run.who, standstill_s, MOST_STARTED)):
         return 0
-    sites = pulling_sites().sites
-    takes = {name for name, site in sites.items() if site.state not in SITE_CLOSED and site.running_slots > 0}
-    reasons = {str(id_): why for id_, element in standing.items() if (why := why_given_back(element, standstill_s, takes))}
+    sites = _sites(pulling_sites())
+    reasons = {str(id_): why for id_, element in standing.items() if (why := why_given_back(element, standstill_s, sites))}
 
     def back(id_: str) -> bool:
         with suppress(NotAllowed):  # it ends by itself
@@ -148,6 +147,13 @@ def give_back_standing(run: Run) -> int:
         return False
 
     return sum(one_by_one(list(reasons), back, lambda id_, error: run.leave(f"pulled element {id_}", error)))
+
+
+def _sites(grid: PullingSites) -> ChildSites:
+    """Those that take work, and those that have some."""
+    takes = {name for name, site in grid.sites.items() if site.state not in SITE_CLOSED and site.running_slots > 0}
+    running = {name for name, site in grid.sites.items() if site.running_jobs > 0}
+    return ChildSites(takes, running | grid.ready.keys() | {name for name, n in grid.not_ready.items() if n > 0})
 
 
 def _report(session: Session) -> int:

@@ -13,7 +13,7 @@ SELECT s.id, s.sites, s.status, s.task_status, s.idle_s, s.quarantined,
     (SELECT min(o.max_serial_nr - o.serial_nr) FROM workqueues_outputtemplate o WHERE o.task_id = s.task_id)::int,
     (SELECT coalesce(sum(d.n_files_to_be_used - d.n_files_used), 0) FROM workqueues_dataset d
         WHERE d.task_id = s.task_id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL)::int,
-    s.said
+    s.said, EXISTS (SELECT FROM workqueues_file f WHERE f.task_id = s.task_id AND f.held <> '')
 FROM (
     SELECT p.id, p.status, ARRAY(SELECT jsonb_array_elements_text(p.work -> 'sites')) AS sites, t.id AS task_id,
         coalesce(t.status, '') AS task_status, coalesce(t.error_dialog, '') AS said,
@@ -48,6 +48,7 @@ def standing_elements(who: str, standstill_s: float, most: int) -> dict[int, Sta
                 files_left=files_left,
                 said=said,
                 sites=sites,
+                held=held,
             )
-            for id_, sites, status, task_status, idle_s, quarantined, serials_left, files_left, said in cursor.fetchall()
+            for id_, sites, status, task_status, idle_s, quarantined, serials_left, files_left, said, held in cursor.fetchall()
         }

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workqueues.rules.elements.giving_back import (
+    ChildSites,
     StandingElement,
     is_given_up,
     rest_s,
@@ -23,6 +24,7 @@ from workqueues.states.elements import ELEMENT
 STILL_S = 3 * 3600.0
 PENDING = StandingElement("Running", "pending", serials_left=3, files_left=4, said="no queue passes")
 IDLE = StandingElement("Running", "throttled", idle_s=STILL_S + 1, said="tried 10 times")
+SITES = ChildSites({"A"}, {"B"})
 WAITS = StandingElement("Acquired", idle_s=STILL_S + 1, sites=("ALPHA",))
 
 
@@ -39,6 +41,12 @@ WAITS = StandingElement("Acquired", idle_s=STILL_S + 1, sites=("ALPHA",))
         (replace(PENDING, status="Done"), ""),
         (IDLE, "no job of it was made for over 3h, its task is throttled: tried 10 times"),
         (replace(IDLE, idle_s=STILL_S), ""),
+        (replace(IDLE, task_status="ready", sites=("ALPHA", "BETA")), ""),
+        (
+            replace(IDLE, task_status="ready", sites=("BETA",), held=True, said=""),
+            "no job of it was made for over 3h, its task is ready",
+        ),
+        (replace(IDLE, task_status="ready", sites=("ALPHA",), said=""), "no job of it was made for over 3h, its task is ready"),
         (replace(IDLE, live_jobs=True), ""),
         (replace(IDLE, paused=True), ""),
         (replace(IDLE, task_status="aborting"), ""),
@@ -57,7 +65,7 @@ WAITS = StandingElement("Acquired", idle_s=STILL_S + 1, sites=("ALPHA",))
     ],
 )
 def test_why_an_element_is_given_back(element: StandingElement, why: str) -> None:
-    assert why_given_back(element, STILL_S, {"BETA"}) == why
+    assert why_given_back(element, STILL_S, ChildSites({"BETA"}, {"BETA"})) == why
 
 
 elements = st.builds(
@@ -71,6 +79,7 @@ elements = st.builds(
     serials_left=st.none() | st.integers(0, 5),
     files_left=st.integers(0, 5),
     sites=st.sets(st.sampled_from("ABC")).map(tuple),
+    held=st.booleans(),
 )
 
 
@@ -78,17 +87,18 @@ elements = st.builds(
 def test_what_progresses_or_ends_by_itself_is_kept_and_nothing_stands_for_ever(
     element: StandingElement, standstill_s: float
 ) -> None:
-    why = why_given_back(element, standstill_s, {"A"})
+    why = why_given_back(element, standstill_s, SITES)
     if why:
         assert element.status in ELEMENT.returnable
         assert not (element.live_jobs or element.paused)
         assert element.task_status in ("", *TASK.accepting("abort"))
-        assert why_given_back(replace(element, idle_s=element.idle_s + 1), standstill_s, {"A"}), "it stays so"
+        assert why_given_back(replace(element, idle_s=element.idle_s + 1), standstill_s, SITES), "it stays so"
     elif element.status in ELEMENT.returnable and not (element.live_jobs or element.paused):
-        later = why_given_back(replace(element, idle_s=standstill_s + 1), standstill_s, {"A"})
+        later = why_given_back(replace(element, idle_s=standstill_s + 1), standstill_s, SITES)
         ends = element.task_status not in ("", *TASK.accepting("abort"))
-        waits_its_turn = not element.task_status and element.status == "Acquired" and "A" in element.sites
-        assert bool(later) is not (ends or waits_its_turn)
+        waits = not element.task_status and element.status == "Acquired" and "A" in element.sites
+        waits |= element.task_status in TASK.generating and not element.held and "B" in element.sites
+        assert bool(later) is not (ends or waits)
 
 
 @pytest.mark.parametrize(

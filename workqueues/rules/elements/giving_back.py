@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from broker_site.foundation.gdpconfig.texts import duration_text
 from workqueues.rules.jobs.retry_pause import RetryPause
@@ -24,7 +25,7 @@ class StandingElement:
     somebody commanded its task, or else since it came; `live_jobs`: whether jobs of it wait or run; `paused`: the parent wants it
     to pause; `quarantined`: agents failed on its task too often; `serials_left`: numbers that are left of its lot for one of its
     outputs, None: no lot limits it; `files_left`: files of which jobs are yet to be made; `said`: what is said of its task;
-    `sites`: where it may run.
+    `sites`: where it may run; `held`: files of it are held back, as a storage is down or they are in doubt.
     """
 
     status: str
@@ -37,11 +38,19 @@ class StandingElement:
     files_left: int = 0
     said: str = ""
     sites: Collection[str] = ()
+    held: bool = False
 
 
-def why_given_back(element: StandingElement, standstill_s: float, open_sites: Collection[str]) -> str:
-    """Why the child gives it back, in a sentence; empty: it keeps it. `standstill_s`: nothing may happen for so long;
-    `open_sites`: sites of the child that take work.
+class ChildSites(NamedTuple):
+    """Sites of the child: those that take work, and those at which jobs wait or run."""
+
+    open: Collection[str] = ()
+    busy: Collection[str] = ()
+
+
+def why_given_back(element: StandingElement, standstill_s: float, sites: ChildSites) -> str:
+    """Why the child gives it back, in a sentence; empty: it keeps it. `standstill_s`: nothing may happen for so long, unless it
+    waits for its turn.
     """
     if element.status not in ELEMENT.returnable or element.live_jobs or element.paused:
         return ""
@@ -49,15 +58,21 @@ def why_given_back(element: StandingElement, standstill_s: float, open_sites: Co
         return ""  # it ends by itself
     if why := _stopped(element):
         return why
-    if element.idle_s <= standstill_s:
+    if element.idle_s <= standstill_s or _waits_its_turn(element, sites):
         return ""
     for_long = f"for over {duration_text(standstill_s)}"
+    if element.task_status:
+        return f"no job of it was made {for_long}, its task is {element.task_status}{_said(element)}"
+    if element.status == "Acquired":
+        return f"it waits {for_long}, and no site takes work for it"
+    return f"its work could not be fetched {for_long}"
+
+
+def _waits_its_turn(element: StandingElement, sites: ChildSites) -> bool:
+    """Whether others come first at a site where it may run: it is not better off elsewhere."""
     if not element.task_status:
-        if element.status == "Acquired":  # one that waits for its turn at a busy site is not better off elsewhere
-            closed = not any(site in open_sites for site in element.sites)
-            return f"it waits {for_long}, and no site takes work for it" if closed else ""
-        return f"its work could not be fetched {for_long}"
-    return f"no job of it was made {for_long}, its task is {element.task_status}{_said(element)}"
+        return element.status == "Acquired" and any(site in sites.open for site in element.sites)
+    return element.task_status in TASK.generating and not element.held and any(site in sites.busy for site in element.sites)
 
 
 def _stopped(element: StandingElement) -> str:
