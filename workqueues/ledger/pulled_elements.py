@@ -63,8 +63,8 @@ FROM unnest(%(ids)s::bigint[], %(tolds)s::text[], %(priorities)s::int[], %(lease
 WHERE p.id = v.id AND p.ended_at IS NULL AND p.refused = ''
 """
 _OVER = f"""
-UPDATE workqueues_pulledelement p SET ended_at = now(), work = {_WORK_LEFT},
-    status = CASE WHEN p.status IN ({ELEMENT.returnable.sql}) THEN 'Canceled' ELSE p.status END
+UPDATE workqueues_pulledelement p SET status = CASE WHEN p.status IN ({ELEMENT.returnable.sql}) THEN 'Canceled' ELSE p.status END,
+    ended_at = now(), work = {_WORK_LEFT}
 WHERE p.id = ANY (%(ids)s) AND p.ended_at IS NULL AND p.refused = '' AND (
     p.status = p.told AND p.status IN ({Names(sorted(ELEMENT.final)).sql})
     OR p.task_id IS NULL AND p.status IN ({ELEMENT.returnable.sql}))
