@@ -18,6 +18,7 @@ FROM (
     SELECT p.id, p.status, ARRAY(SELECT jsonb_array_elements_text(p.work -> 'sites')) AS sites, t.id AS task_id,
         coalesce(t.status, '') AS task_status, coalesce(t.error_dialog, '') AS said,
         t.quarantined_at IS NOT NULL AS quarantined, extract(epoch FROM now() - greatest(p.pulled_at, t.command_time, (
+            SELECT max(i.works_since) FROM workqueues_installation i), (
             SELECT max(j.ended_at) FROM brokerage_job j WHERE j.task_id = t.id AND j.ended_at IS NOT NULL)))::float8 AS idle_s
     FROM workqueues_pulledelement p LEFT JOIN workqueues_task t ON t.id = p.task_id
     WHERE p.ended_at IS NULL AND p.refused = '' AND p.given_back = '' AND p.status IN ({ELEMENT.returnable.sql})

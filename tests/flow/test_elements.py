@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from django.db.models import F
 
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
@@ -162,8 +163,12 @@ def test_what_a_child_gives_back_goes_to_others_at_once_and_to_itself_after_a_re
     (work,) = west.work(head)
     a, b, c, d = files_of(work)
     west.report(west.of(head, "Running", ended(work, 1, a, b)))
-    (verdict,) = west.report({**west.of(head, "Canceled", {"inputs": [{"lfn": c, "end": "unused"}]}), "sentence": "no numbers"})
-    assert (verdict["verdict"], verdict["settled"], states(task)) == ("ended", 1, ["Available"])
+    (verdict,) = west.report(west.of(head, "Running", {"inputs": [{"lfn": c, "end": "unused"}, {"lfn": d, "end": "unused"}]}))
+    assert (verdict["verdict"], verdict["settled"], states(task)) == ("held", 2, ["Running"])
+    assert run_agent("offer", looked=True) is not None
+    assert states(task) == ["Running"], "they stay in it as long as its end may follow"
+    (verdict,) = west.report({**west.of(head, "Canceled"), "sentence": "no numbers"})
+    assert (verdict["verdict"], states(task)) == ("ended", ["Available"])
     assert west.report(west.of(head, "Canceled"))[0]["verdict"] == "ended", "as the answer may be lost"
     assert (west.pulled(), east.pulled()) == ([], []), "it is located first"
     assert is_sound()

@@ -23,7 +23,7 @@ from tests.flow.small_parent import TOKEN, SmallParent, input_dataset, serving
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import begin_anew, identity
-from workqueues.models import CatalogueFile, File, ParentBroker, PulledElement, Replica, Task
+from workqueues.models import CatalogueFile, File, Installation, ParentBroker, PulledElement, Replica, Task
 
 pytestmark = pytest.mark.django_db
 SITES = ["SITE_ALPHA"]
@@ -432,6 +432,7 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
     PulledElement.objects.update(pulled_at=F("pulled_at") - hours_ago)
     Task.objects.update(command_time=F("command_time") - hours_ago)
     Job.objects.update(ended_at=F("ended_at") - hours_ago)
+    Installation.objects.update(works_since=F("works_since") - hours_ago)
     cycle()
     assert element().given_back == ""
     parent.says[5] = {}
@@ -454,6 +455,9 @@ def test_what_waits_for_a_site_that_takes_no_work_any_more_is_given_back(parent:
     cycle(2)
     assert (element().status, element().task, element().given_back) == ("Acquired", None, "")
     PulledElement.objects.update(pulled_at=F("pulled_at") - timedelta(hours=5))
+    cycle(2)
+    assert element().given_back == "", "nothing stands still while this broker is down"
+    Installation.objects.update(works_since=F("works_since") - timedelta(hours=5))
     cycle(2)
     last = parent.told(5)[-1]
     assert (last["state"], last["sentence"]) == ("Canceled", "it waits for over 1h, and no site takes work for it")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import migrations, models
+from django.db.models.functions import Now
 
 
 class Migration(migrations.Migration):
@@ -44,5 +45,17 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 max_length=510, blank=True, default="", db_default="", help_text="why this broker gives it back to the parent"
             ),
+        ),
+        migrations.AddField(
+            model_name="installation",
+            name="works_since",
+            field=models.DateTimeField(
+                db_default=Now(), help_text="since when its agents speak to other brokers without a gap"
+            ),
+        ),
+        migrations.AddField(
+            model_name="installation",
+            name="worked_at",
+            field=models.DateTimeField(db_default=Now(), help_text="when they last did"),
         ),
     ]  # fmt: skip

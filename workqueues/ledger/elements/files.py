@@ -23,11 +23,16 @@ FROM (SELECT dataset_id, count(*) AS n FROM freed GROUP BY 1) f WHERE d.id = f.d
 """
 _PICK_AGAIN = """
 WITH picked AS (
-    UPDATE workqueues_file SET status = 'picked' WHERE element_id = ANY(%(elements)s) AND status = 'ready' AND held = ''
+    UPDATE workqueues_file SET status = 'picked', retry_due = NULL
+    WHERE element_id = ANY(%(elements)s) AND status = 'ready' AND held = ''
     RETURNING dataset_id
 )
 UPDATE workqueues_dataset d SET n_files_used = d.n_files_used + p.n
 FROM (SELECT dataset_id, count(*) AS n FROM picked GROUP BY 1) p WHERE d.id = p.dataset_id
+"""
+_KEEP = f"""
+UPDATE workqueues_file SET retry_due = now() + make_interval(secs => %(seconds)s)
+WHERE id = ANY(%(files)s) AND status IN ({INPUT_FILE.unused.sql})
 """
 _LEAVE = f"""
 UPDATE workqueues_file SET element_id = NULL WHERE element_id = ANY(%(elements)s) AND NOT (status IN ({INPUT_FILE.spent.sql}))
@@ -86,6 +91,14 @@ def use_files(elements: Sequence[int]) -> int:
 def pick_again(elements: Sequence[int]) -> None:
     """Files of these elements that came back unused wait in them again. The caller holds their datasets."""
     _run(_PICK_AGAIN, elements)
+
+
+def keep_files(files: Sequence[int], seconds: float) -> None:
+    """Files that have come back unused while a child has the rest of their element stay in it for so long: they go with it, if
+    the child is done with it by then. The caller holds their datasets.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_KEEP, {"files": list(files), "seconds": seconds})
 
 
 def give_up_files(element: int, try_nr: int, who: str, why: str) -> int:

@@ -74,7 +74,7 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
         if report.state == "Running" and element.status == "Acquired":
             _move(element, "Running", terms.who, f"{child.name} makes jobs of it")
         try:
-            verdict.settled = settle_ends(element, report.ends, terms.storages)
+            verdict.settled = settle_ends(element, report.ends, terms.storages, terms.lease_s)
         except Refused as refused:
             verdict.why = str(refused)
         _note(element, report, terms.lease_s)
@@ -142,7 +142,8 @@ def _end(element: Element, report: ElementReport, child: Speaker, terms: ReportT
     came_back = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused).count()
     if came_back and element.status != "CancelRequested":
         tried = element.status == "Running" or report.state != "Canceled"
-        give_back(element, child, report.sentence, terms.returns, terms.who, tried=tried)
+        why = report.sentence if report.state != "Done" else "it is done, but without these files"
+        give_back(element, child, why, terms.returns, terms.who, tried=tried)
         element.refresh_from_db(fields=["status"])
         return
     leave_files([element.id])
