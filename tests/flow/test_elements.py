@@ -233,6 +233,25 @@ def test_records_that_are_given_back_in_part_are_cut_anew() -> None:
     assert is_sound()
 
 
+def test_ends_that_cannot_be_taken_hold_up_no_others() -> None:
+    grid("ALPHA")
+    divided(6)
+    child = Child()
+    (head,) = child.pulled()
+    (work,) = child.work(head)
+    jobs = [ended(work, n, *files_of(work)[2 * n : 2 * n + 2]) for n in range(3)]
+    jobs[1]["outputs"][0]["storage"] = "NOWHERE"
+    (verdict,) = child.report(child.of(head, "Running", *jobs))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 4)
+    assert "NOWHERE, which the grid of this broker does not know" in verdict["why"]
+    assert child.report(child.of(head, "Running", *jobs))[0]["settled"] == 0
+    assert is_sound()
+    assert given_back(child, head)["verdict"] == "ended"
+    row = Element.objects.get()
+    assert (row.status, row.n_files_finished, row.n_returned) == ("Available", 4, 1)
+    assert is_sound()
+
+
 def test_an_aborted_task_ends_once_its_children_say_so() -> None:
     grid("ALPHA")
     task = divided(4)

@@ -58,6 +58,13 @@ def named(n: int = 4, **more: Any) -> dict[str, Any]:
     return params
 
 
+def offset(params: dict[str, Any], first: int) -> dict[str, Any]:
+    """With outputs whose numbers follow this one."""
+    for item in (params["log"], params["jobParameters"][1]):
+        item["offset"] = first
+    return params
+
+
 def begun(parent: SmallParent, n: int = 4, **more: Any) -> Task:
     """The task of an element of so many files, with its jobs."""
     parent.offer(5, named(n, **more), [input_dataset("in.1", n)], SITES)
@@ -120,11 +127,8 @@ def test_an_element_becomes_a_task_and_its_files_are_told_with_what_was_made_of_
 
 
 def test_serial_numbers_stay_within_the_lot_of_the_element(parent: SmallParent, queue: ComputingQueue) -> None:
-    for number, offset in ((5, 100), (6, 200)):
-        params = named(2)
-        for item in (params["log"], params["jobParameters"][1]):
-            item["offset"] = offset
-        parent.offer(number, params, [input_dataset("in.1", 2)], SITES, serials=10)
+    for number, first in ((5, 100), (6, 200)):
+        parent.offer(number, offset(named(2), first), [input_dataset("in.1", 2)], SITES, serials=10)
     cycle(4)
     run_agents(3)
     cycle()
@@ -241,8 +245,13 @@ def test_an_element_that_breaks_rules_here_fails_with_the_sentence(parent: Small
 
 
 def test_merged_outputs_are_told_and_never_what_waits_to_be_merged(parent: SmallParent, queue: ComputingQueue) -> None:
-    begun(parent, mergeOutput=True)
+    parent.offer(5, offset(named(mergeOutput=True), 100), [input_dataset("in.1", 4)], SITES)
+    cycle(3)
+    run_agents()
+    cycle()
     assert run_jobs(queue) == 2
+    before = set(File.objects.filter(type="trn_output").values_list("lfn", flat=True))
+    assert before == {"um.t1.OUT.000101.txt", "um.t1.OUT.000102.txt"}, "these numbers are of its lot, too"
     cycle()
     assert parent.ends(5) == []
     run_agents(1)
@@ -250,7 +259,7 @@ def test_merged_outputs_are_told_and_never_what_waits_to_be_merged(parent: Small
     cycle()
     ((inputs, outputs),) = parent.ends(5)
     assert inputs == [f"in.1.{i:06d} finished" for i in range(4)]
-    assert outputs == ["t1.OUT.000001.txt", "t1.log.000001.tgz"]
+    assert outputs == ["t1.OUT.000101.txt", "t1.log.000101.tgz"]
 
 
 def test_a_file_whose_output_is_lost_before_it_was_told_comes_back(parent: SmallParent, queue: ComputingQueue) -> None:
@@ -475,3 +484,21 @@ def test_what_ended_at_the_parent_before_it_is_a_task_here_becomes_none(parent: 
     Site.objects.update(state="ACTIVE")
     cycle(2)
     assert (element().status, element().task, element().ended_at is not None) == ("Canceled", None, True)
+
+
+def test_what_the_parent_does_not_take_goes_back_to_it_as_unused(parent: SmallParent, queue: ComputingQueue) -> None:
+    begun(parent, 2)
+    assert run_jobs(queue) == 1
+    run_agents()
+    parent.says[5] = {"verdict": "held", "why": "ALPHA_DISK is no storage of this grid"}
+    cycle(2)
+    assert File.objects.filter(report_due=True).exists()
+    Task.objects.update(ended_at=F("ended_at") - timedelta(hours=5))
+    cycle()
+    assert not File.objects.filter(report_due=True).exists()
+    parent.says[5] = {}
+    due()
+    last = parent.told(5)[-1]
+    assert (last["state"], last["ends"]) == ("Canceled", [])
+    assert last["sentence"] == "the parent does not take what became of its files: ALPHA_DISK is no storage of this grid"
+    assert element().ended_at is not None

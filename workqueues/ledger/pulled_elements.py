@@ -41,7 +41,8 @@ WHERE t.id = p.task_id AND p.ended_at IS NULL AND p.status IN ({ELEMENT.acceptin
 _ENDED = f"""
 UPDATE workqueues_pulledelement p SET status = e.status
 FROM (
-    SELECT o.id, CASE WHEN o.status = 'CancelRequested' OR t.status = 'aborted' THEN 'Canceled'
+    SELECT o.id, CASE
+            WHEN o.status = 'CancelRequested' OR o.given_back <> '' OR t.status = 'aborted' THEN 'Canceled'
             WHEN t.status IN ({TASK.completed.sql}) THEN 'Done' ELSE 'Failed' END AS status
     FROM workqueues_pulledelement o LEFT JOIN workqueues_task t ON t.id = o.task_id
     WHERE o.ended_at IS NULL AND o.refused = '' AND (t.id IS NULL OR t.ended_at IS NOT NULL)
@@ -213,6 +214,11 @@ def give_back(id_: int, why: str, who: str) -> bool:
             command(element.task_id, "kill", who, f"given back to the parent: {why}"[:LONGEST_REASON])
         element.save(update_fields=["given_back", "status"])
     return True
+
+
+def note_given_back(id_: int, why: str) -> None:
+    """What is left of an element whose task has ended goes back to the parent, which does not take what became of it."""
+    PulledElement.objects.filter(id=id_, ended_at=None, refused="", given_back="").update(given_back=why[:LONGEST_WORDS])
 
 
 def _run(sql: str, values: Mapping[str, Any]) -> int:

@@ -23,6 +23,8 @@ from workqueues.states.elements import ELEMENT
 
 GONE = "this element is not this broker's, or not in this try"
 """What a child is told of an element that it does not have."""
+MOST_REFUSALS = 20
+"""So many ends of one element that cannot be taken are looked for; those behind them wait for the next report."""
 
 
 @dataclass(slots=True)
@@ -73,10 +75,7 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
             _acquire(element, child, terms.who)
         if report.state == "Running" and element.status == "Acquired":
             _move(element, "Running", terms.who, f"{child.name} makes jobs of it")
-        try:
-            verdict.settled = settle_ends(element, report.ends, terms.storages, terms.lease_s)
-        except Refused as refused:
-            verdict.why = str(refused)
+        verdict.settled, verdict.why = _settle(element, report, terms)
         _note(element, report, terms.lease_s)
         if report.state in ELEMENT.final and not verdict.why:
             _end(element, report, child, terms)
@@ -85,6 +84,22 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
         verdict.wish = _wish(element, task)
         verdict.priority, verdict.lease_s = task.current_priority, terms.lease_s
     return verdict
+
+
+def _settle(element: Element, report: ElementReport, terms: ReportTerms) -> tuple[int, str]:
+    """How many files of a locked element ended, and why ends could not be taken: one that cannot holds up no other."""
+    settled, refusals, parts = 0, list[str](), [report.ends]
+    while parts and len(refusals) < MOST_REFUSALS:
+        ends = parts.pop()
+        try:
+            settled += settle_ends(element, ends, terms.storages, terms.lease_s)
+        except Refused as refused:
+            if len(ends) == 1:
+                refusals.append(str(refused))
+            else:
+                half = len(ends) // 2
+                parts += [ends[half:], ends[:half]]
+    return settled, refusals[0] if refusals else ""
 
 
 def _is_of(element: Element, child: Speaker, try_nr: int, incarnation: UUID) -> bool:
