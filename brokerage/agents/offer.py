@@ -13,6 +13,7 @@ from brokerage.queries.element_places import GridPlaces, TaskWishes, task_wishes
 from workqueues.agents.each import each
 from workqueues.catalogue import CatalogueUnavailable, catalogue
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.elements.asides import follow_tasks
 from workqueues.ledger.elements.cutting import NewElement, make_elements
 from workqueues.ledger.elements.groups import GroupKey, remove_empty_groups
 from workqueues.ledger.elements.inboxes import refresh_inboxes
@@ -45,7 +46,7 @@ def offer(run: Run) -> int:
     renew_if_restored()
     config = gdpconfig.component("elements")
     done = lapse(BATCH_ELEMENTS, run.who) + end_overdue_cancellations(config["CANCEL_GRACE"], BATCH_ELEMENTS, run.who)
-    done += take_back_from_drained(run.who)
+    done += take_back_from_drained(run.who) + follow_tasks(BATCH_ELEMENTS)
     grid = GridPlaces.load()
     done += locate(grid, config["LOCATIONS"])
     tasks = claim_tasks(run.id, run.claim_s, TASK.offered, BATCH, work="elements to cut", order="share")

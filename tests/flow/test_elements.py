@@ -7,8 +7,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.queries.invariants import check
@@ -331,3 +334,41 @@ def test_what_a_child_says_wrongly_is_refused_by_name(more: dict[str, Any], stat
     answer = Child().pull(**more)
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (status, field)
     assert ElementChange.objects.count() == 0
+
+
+def test_elements_of_a_paused_task_stand_aside_until_it_goes_on() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    command(task.id, "pause", "user:ada")
+    run_agents(2, AGENTS)
+    assert Element.objects.get(task=task).is_aside
+    assert child.pulled() == []
+    command(task.id, "resume", "user:ada")
+    run_agents(2, AGENTS)
+    assert not Element.objects.get(task=task).is_aside
+    assert len(child.pulled()) == 1
+    assert is_sound()
+
+
+def test_a_report_of_many_elements_that_go_on_costs_no_more_statements_than_of_one() -> None:
+    grid("ALPHA")
+    gdpconfig.set_override("elements", "ELEMENT_FILES", "2", who="ada", why="test")
+    task = divided(12)
+    child = Child()
+    heads = child.pulled()
+    assert len(heads) == 6
+    Element.objects.update(lease_until=F("lease_until") - timedelta(seconds=60))
+    before = dict(Element.objects.values_list("id", "lease_until"))
+    said = {"sentence": "waits for slots"}
+    with CaptureQueriesContext(connection) as of_one:
+        child.report(child.of(heads[0], "Acquired") | said)
+    with CaptureQueriesContext(connection) as of_all:
+        verdicts = child.report(*(child.of(head, "Acquired") | said for head in heads))
+    assert len(of_all) == len(of_one)
+    assert [(v["verdict"], v["wish"]) for v in verdicts] == [("held", "go")] * 6
+    for element in Element.objects.filter(task=task):
+        assert element.sentence == "waits for slots"
+        later = (element.lease_until or task.creation_date) - (before[element.id] or element.status_since)
+        assert later > timedelta(seconds=50)
+    assert is_sound()

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.outside_data import read
+from broker_site.foundation.sql.prepared import Prepared
 from tests.builders import grid, parameters, submitted
 from workqueues.ledger.child_brokers import add_child
-from workqueues.ledger.elements import next_waiting, pulling
+from workqueues.ledger.elements import next_waiting
 from workqueues.ledger.elements.groups import GroupKey, groups
 from workqueues.ledger.elements.moves import elements_born
 from workqueues.ledger.elements.pulling import PullTerms, pull
@@ -39,6 +40,18 @@ PARTS = st.tuples(
 )
 SLOTS = st.dictionaries(st.sampled_from(SITES), st.integers(0, 8), min_size=1)
 JOBS = st.dictionaries(st.sampled_from(SITES), st.dictionaries(st.integers(1, 4), st.integers(1, 6), max_size=3))
+
+
+def looking(name: str, front: int, few: int) -> Prepared:
+    """The statement, as where it looks at so many elements at the front, and so many groups."""
+    sql, limits = next_waiting.NEXT.sql, (f"LIMIT {next_waiting.FRONT}", f"place <= {next_waiting.FEW_GROUPS}")
+    assert all(limit in sql for limit in limits)
+    sql = sql.replace(limits[0], f"LIMIT {front}").replace(limits[1], f"place <= {few}")
+    return Prepared(name, next_waiting.TYPES, sql.replace(f"place = {next_waiting.FEW_GROUPS} + 1", f"place = {few} + 1"))
+
+
+LOOKS = (next_waiting.NEXT, looking("next_beyond_front", 2, 8), looking("next_of_groups", 0, 1))
+"""As it is, and as where those at the front are for others."""
 
 Part = tuple[int, int, int, set[str], str]
 
@@ -90,7 +103,7 @@ def asking(slots: Mapping[str, int], jobs: Mapping[str, Mapping[int, int]], most
     jobs=JOBS,
     most=st.integers(0, 12),
     team=st.sampled_from(("", "red")),
-    at_front=st.booleans(),
+    look=st.sampled_from(LOOKS),
 )
 def test_a_pull_gives_what_the_rule_gives_over_all_that_waits(
     tasks: list[Task],
@@ -99,11 +112,10 @@ def test_a_pull_gives_what_the_rule_gives_over_all_that_waits(
     jobs: dict[str, dict[int, int]],
     most: int,
     team: str,
-    at_front: bool,
+    look: Prepared,
 ) -> None:
     with transaction.atomic(), pytest.MonkeyPatch.context() as patched:
-        if not at_front:  # as where those at the front are for others
-            patched.setattr(pulling, "AT_FRONT", next_waiting.BY_GROUPS)
+        patched.setattr(next_waiting, "NEXT", look)
         rows = wait(tasks, parts)
         child = add_child(f"c{uuid4().hex[:8]}", team, "", SYSTEM).child
         ask = asking(slots, jobs, most)

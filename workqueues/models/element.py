@@ -14,6 +14,8 @@ from workqueues.models.task import Task
 from workqueues.states.elements import ELEMENT
 
 TAKEN = sorted(ELEMENT.taken)
+TO_BE_HAD = Q(status="Available", is_aside=False, why_waiting="")
+"""A child may have it: what pulls look through, which does not grow with what nobody may have."""
 SITE_NAME = 128
 
 
@@ -67,6 +69,9 @@ class Element(models.Model):
     )
     located_at = models.DateTimeField(db_default=Now(), help_text="when its places were looked up; so it is while it waits")
     why_waiting = models.CharField(max_length=255, blank=True, default="", db_default="", help_text="why no site may have it")
+    is_aside = models.BooleanField(
+        default=False, db_default=False, help_text="its task gives no work for now: it stands among no others that wait"
+    )
 
     child = models.ForeignKey(ChildBroker, models.PROTECT, null=True, blank=True, db_index=False, related_name="elements")
     try_nr = models.BigIntegerField(default=0, db_default=0, help_text="number of the pull that took it; 0: none yet")
@@ -105,15 +110,15 @@ class Element(models.Model):
         ]
         indexes = [
             models.Index(
-                models.F("group"), models.F("priority").desc(), models.F("task"), models.F("id"),
+                models.F("group"), models.F("is_aside"), models.F("priority").desc(), models.F("task"), models.F("id"),
                 name="element_waiting", condition=Q(status="Available"),
             ),
             models.Index(
                 models.F("priority").desc(), models.F("task"), models.F("id"),
-                name="element_in_order", condition=Q(status="Available"),
+                name="element_in_order", condition=TO_BE_HAD,
             ),
             models.Index(fields=["child"], name="element_negotiating", condition=Q(status="Negotiating")),
-            models.Index(fields=["task", "id"], name="element_waiting_of_task", condition=Q(status="Available")),
+            models.Index(fields=["task", "is_aside", "id"], name="element_waiting_of_task", condition=Q(status="Available")),
             models.Index(fields=["located_at"], name="element_located", condition=Q(status="Available")),
             models.Index(
                 fields=["rests_until"], name="element_rests", condition=Q(status="Available", rests_until__isnull=False)

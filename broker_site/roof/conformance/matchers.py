@@ -1,4 +1,4 @@
-"""Cases of `concurrency` against a database: jobs, and matchers that ask for them at once through the functions of the verb.
+"""Cases against a database of what happens at once: jobs, and matchers that ask for them through the functions of the verb.
 
 A process of its own with a database that is made for it and dropped at the end: one case a line of JSON comes in, one answer a
 line goes out. The server is a private one of this process, or that of DATABASE_URL. Source: facts on matching a5, a8.
@@ -11,10 +11,8 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from functools import partial
-from threading import Barrier
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,6 +22,8 @@ import psycopg2
 from django.db import DatabaseError
 from psycopg2 import sql
 
+from broker_site.roof.conformance.at_once import WAIT_S, together
+from broker_site.roof.conformance.pullers import pulled
 from broker_site.roof.embedded import Instance
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ INSTANCE = "conformance"
 SITE, QUEUE, VO = "A", "Q", "conformance"
 CREATE = "CREATE DATABASE {name}"
 DROP = "DROP DATABASE IF EXISTS {name} WITH (FORCE)"
-WAIT_S = 60.0
 FAULTS = (ArithmeticError, AssertionError, LookupError, OSError, RuntimeError, TypeError, ValueError, DatabaseError)
 """What may be wrong with a case; the next one may pass."""
 Wanted = Mapping[str, Any]
@@ -78,24 +77,6 @@ def _run(url: str, statement: str, name: str) -> None:
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute(sql.SQL(statement).format(name=sql.Identifier(name)))
-
-
-def together(*calls: Callable[[], Any]) -> list[Any]:
-    """Call all at the same moment, each on a connection of its own: what each gave, or its exception."""
-    from django.db import connection
-
-    barrier = Barrier(len(calls))
-
-    def one(call: Callable[[], Any]) -> Any:
-        try:
-            barrier.wait(WAIT_S)
-            return call()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        ended = [pool.submit(one, call) for call in calls]
-        return [each.exception() or each.result() for each in ended]
 
 
 def task_that_wants(wanted: Wanted) -> Task:
@@ -282,6 +263,7 @@ ANSWERS: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
     "drained": drained,
     "removed_and_used": removed_and_used,
     "inserted": inserted,
+    "pulled": pulled,
 }
 
 

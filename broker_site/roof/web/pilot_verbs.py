@@ -1,7 +1,7 @@
-"""The short way for what pilots call, many times for each job: past Django's handler and the middleware for people's requests.
+"""The short way for what pilots and child brokers call, many times a second: past Django's handler and people's middleware.
 
 The views stand among the other addresses too (documentation, checks of routes, other servers), and answer the same there; what is
-left out here reads sessions, cookies and forms, which no pilot has, or is done once for requests that are worked on together.
+left out here reads sessions, cookies and forms, which neither has, or is done once for requests that are worked on together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from broker_site.foundation.access.headers import with_headers
 from broker_site.foundation.access.problems import ProblemsMiddleware, answer_to
 from broker_site.foundation.access.trace import HEADER, traced
 from brokerage.api.joint_verbs import TOGETHER, Pending, Wish, carry_out
-from brokerage.api.urls import pilot_urlpatterns
+from brokerage.api.urls import child_urlpatterns, pilot_urlpatterns
 
 PREFIX = "/api/v1/"
 
@@ -38,10 +38,10 @@ class Unanswered:
 
 
 class PilotVerbs:
-    """Answers POST requests to pilots' addresses that show a bearer token."""
+    """Answers POST requests to addresses of pilots and child brokers that show a bearer token."""
 
     def __init__(self) -> None:
-        self.resolver = URLResolver(RegexPattern(rf"^{PREFIX}"), pilot_urlpatterns)
+        self.resolver = URLResolver(RegexPattern(rf"^{PREFIX}"), [*pilot_urlpatterns, *child_urlpatterns])
         self.security = SecurityMiddleware(lambda request: HttpResponse())
         self.view = ProblemsMiddleware(AuditMiddleware(_view))
 
@@ -74,7 +74,7 @@ class PilotVerbs:
     def _whole(self, request: HttpRequest, response: HttpResponseBase, trace_id: str) -> HttpResponse:
         """The answer with the headers that every answer has."""
         if not isinstance(response, HttpResponse):
-            raise TypeError("what pilots call has no long answers")
+            raise TypeError("what pilots and child brokers call has no long answers")
         self.security.process_response(request, with_headers(response))
         response[HEADER] = trace_id
         response["Content-Length"] = str(len(response.content))

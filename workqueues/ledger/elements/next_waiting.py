@@ -1,7 +1,7 @@
 """The next elements that a child broker may have, locked: by priority, then the older task, over all groups (rows W1, W2).
 
-First a look at the front of all that waits, of a fixed length; what is further behind is looked for group by group, so that no
-look grows with what waits for others.
+First a look at the front of all that waits, of a fixed length; what is further behind is looked for group by group, a few groups
+first, so that no look grows with what waits for others. What others have just locked is passed over.
 """
 
 from __future__ import annotations
@@ -14,25 +14,30 @@ from workqueues.states import TASK
 
 FRONT = 3000
 """Elements at the front of all that waits that are looked at one after the other."""
+FEW_GROUPS = 8
 BEYOND = 20
 """So many more are looked at than are wanted: some may be just in another's hands."""
 
 
 class WaitingElement(NamedTuple):
-    """A locked element that waits, and the sites of the child at which it may run."""
+    """A locked element that waits, with the number that a try of it gets, and the sites of the child at which it may run."""
 
     id: int
     task_id: int
     priority: int
     jobs: int
+    n_files: int
+    task_name: str
+    vo: str
+    try_nr: int
     sites: Sequence[str]
 
 
 class Page(NamedTuple):
-    """The next elements, and the ids of all that need not be looked at again: these, and those that others hold."""
+    """The next elements; and, where these are fewer than were wanted, whether others have just locked some that were near."""
 
     mine: list[WaitingElement]
-    looked_at: list[int]
+    others_hold: bool
 
 
 _IN_ORDER = "ORDER BY e.priority DESC, e.task_id, e.id"
@@ -43,39 +48,56 @@ _MAKES = f"""CROSS JOIN LATERAL (
 _FRONT = f"""
     SELECT e.id, e.priority, e.task_id FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
-        WHERE e.status = 'Available' {_IN_ORDER} LIMIT {FRONT}) e
+        WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
     CROSS JOIN LATERAL (SELECT FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
     WHERE NOT e.id = ANY($4)
-    {_IN_ORDER} LIMIT $5 + {BEYOND}"""
+    {_IN_ORDER}"""
 _OF_GROUP = f"""CROSS JOIN LATERAL (
         SELECT e.id, e.priority, e.task_id FROM workqueues_element e {_MAKES}
-        WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.id = ANY($4)
+        WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
         {_IN_ORDER} LIMIT {{n}}) e"""
-_BY_GROUPS = f"""
-    SELECT e.id, e.priority, e.task_id FROM (
-        SELECT g.id FROM workqueues_elementgroup g {_OF_GROUP.format(n=1)} WHERE {_MAY}
-        {_IN_ORDER} LIMIT $5 + {BEYOND}) g
+_HEADS = f"""
+    SELECT g.id AS group_id, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
+    FROM workqueues_elementgroup g {_OF_GROUP.format(n=1)} WHERE {_MAY}"""
+"""The first element of every group that may be."""
+_OF_FIRST_GROUPS = f"""
+    SELECT e.id, e.priority, e.task_id FROM (SELECT group_id AS id FROM heads WHERE place <= {{groups}}) g
     {_OF_GROUP.format(n=f"$5 + {BEYOND}")}
-    {_IN_ORDER} LIMIT $5 + {BEYOND}"""
-"""Those of the first groups: what is behind the n-th group is behind n elements."""
-_LOCK = f"""
-WITH near AS MATERIALIZED ({{near}}), mine AS (
-    SELECT e.id, e.task_id, e.priority, e.jobs, e.group_id FROM near n JOIN workqueues_element e ON e.id = n.id
-    WHERE e.status = 'Available' ORDER BY n.priority DESC, n.task_id, n.id LIMIT $5 FOR NO KEY UPDATE OF e SKIP LOCKED
+    WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
+    {_IN_ORDER}"""
+"""What comes before the first element of the next group is all that comes before it; behind the n-th are n at least."""
+_GOT_FRONT = "(SELECT count(*) FROM front)"
+_GOT_BOTH = f"{_GOT_FRONT} - (SELECT count(*) FROM few)"
+_LOCKED = """
+    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.group_id FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
+    WHERE e.status = 'Available' AND {wanted} > 0 {others}
+    ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
+_NOT_FRONT = "AND NOT e.id IN (SELECT id FROM front)"
+_NOT_FEW = "AND NOT e.id IN (SELECT id FROM few)"
+_LOOK = f"""
+WITH heads AS MATERIALIZED ({_HEADS}),
+front AS MATERIALIZED ({_LOCKED.format(near=_FRONT, wanted="$5", others="")}),
+few AS MATERIALIZED (
+    {_LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted=f"$5 - {_GOT_FRONT}", others=_NOT_FRONT)}),
+nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
+enough AS MATERIALIZED (
+    {_LOCKED.format(near="SELECT * FROM nearby", wanted=f"$5 - {_GOT_BOTH}", others=f"{_NOT_FRONT} {_NOT_FEW}")}),
+mine AS (SELECT * FROM front UNION ALL SELECT * FROM few UNION ALL SELECT * FROM enough),
+open AS MATERIALIZED (
+    SELECT g.id, ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites FROM workqueues_elementgroup g
+    WHERE g.id IN (SELECT group_id FROM mine)
 )
-SELECT e.id, e.task_id, e.priority, e.jobs,
-    (SELECT ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) FROM workqueues_elementgroup g WHERE g.id = e.group_id),
-    CASE WHEN row_number() OVER ({_IN_ORDER}) = 1 THEN (SELECT array_agg(id) FROM near) END
-FROM (VALUES (1)) AS always(n) LEFT JOIN mine e ON TRUE {_IN_ORDER}
+SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, t.task_name, t.vo, nextval('workqueues_element_try'), g.sites,
+    (SELECT count(*) FROM mine) < $5 AND EXISTS (SELECT FROM nearby WHERE NOT id IN (SELECT id FROM mine))
+FROM (VALUES (1)) AS always(n)
+LEFT JOIN (mine e JOIN open g ON g.id = e.group_id JOIN workqueues_task t ON t.id = e.task_id) ON TRUE {_IN_ORDER}
 """
-_TYPES = "text[], text, text, bigint[], int"
-AT_FRONT = Prepared("elements_at_front", _TYPES, _LOCK.format(near=_FRONT))
-BY_GROUPS = Prepared("elements_by_groups", _TYPES, _LOCK.format(near=_BY_GROUPS))
+TYPES = "text[], text, text, bigint[], int"
+NEXT = Prepared("next_elements", TYPES, _LOOK)
 
 
-def next_waiting(look: Prepared, sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:
+def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:
     """Lock the next `n` elements, but for those seen, of groups with one of these sites, for a team and VO (empty: any)."""
-    rows = look.run(sorted(sites), team, vo, list(seen), n)
-    mine = [WaitingElement(*row[:5]) for row in rows if row[0] is not None]
-    return Page(mine, [one.id for one in mine] if len(mine) == n else rows[0][5] or [])
+    rows = NEXT.run(sorted(sites), team, vo, list(seen), n)
+    return Page([WaitingElement(*row[:9]) for row in rows if row[0] is not None], rows[0][9])

@@ -14,15 +14,16 @@ from uuid import UUID
 from django.db import transaction
 
 from broker_site.foundation.sql.prepared import Prepared
-from workqueues.ledger.elements.next_waiting import AT_FRONT, BY_GROUPS, WaitingElement, next_waiting
+from workqueues.ledger.elements.next_waiting import WaitingElement, next_waiting
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull
 from workqueues.rules.elements.site_slots import SiteSlots, slots
 
-_SITE = ("state", "pending_slots", "running_slots", "running_jobs")
 ROUNDS = 20
-"""So often the next elements are looked at, where others had those before or sites became full on the way."""
+"""So often the next elements are looked at, where sites became full on the way."""
+WAITS = 3
+"""So often they are looked at again where others have just locked some: they take these, or let go of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,30 +63,21 @@ FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 _GIVE = """
 WITH given AS (
     UPDATE workqueues_element e SET status = 'Negotiating', status_since = now(), epoch = e.epoch + 1, child_id = $1,
-        site = v.site, try_nr = nextval('workqueues_element_try'), incarnation = $2,
-        lease_until = now() + make_interval(secs => $3), serial_first = NULL, serial_last = NULL,
-        sentence = '', decision = '', told_at = NULL
-    FROM unnest($4, $5) AS v(id, site) WHERE e.id = v.id AND e.status = 'Available'
-    RETURNING e.id, e.task_id, e.epoch, e.try_nr, e.priority, e.jobs, e.n_files, e.site
+        site = v.site, try_nr = v.try_nr, incarnation = $2, lease_until = now() + make_interval(secs => $3),
+        serial_first = NULL, serial_last = NULL, sentence = '', decision = '', told_at = NULL
+    FROM unnest($4, $5, $6) AS v(id, site, try_nr) WHERE e.id = v.id AND e.status = 'Available'
+    RETURNING e.id, e.task_id, e.epoch
 ), noted AS (
     INSERT INTO workqueues_elementchange (element_id, task_id, epoch, old, new, who, why)
-    SELECT id, task_id, epoch, 'Available', 'Negotiating', $6, $7 FROM given
-), told AS (
-    SELECT jsonb_build_object('why', $8::jsonb, 'elements', coalesce(jsonb_agg(jsonb_build_object(
-        'id', g.id, 'try_nr', g.try_nr, 'task_id', g.task_id, 'task_name', t.task_name, 'vo', t.vo, 'priority', g.priority,
-        'jobs', g.jobs, 'n_files', g.n_files, 'site', g.site, 'lease_s', $3
-    ) ORDER BY g.priority DESC, g.task_id, g.id), '[]')) AS answer
-    FROM given g JOIN workqueues_task t ON t.id = g.task_id
+    SELECT id, task_id, epoch, 'Available', 'Negotiating', $7, $8 FROM given
 ), kept AS (
     UPDATE workqueues_childbroker SET instance = $15, incarnation = $16, version = $17, protocol = $18, clock_ahead_s = $19,
         last_contact = $20, last_pull_key = $9, last_pull_at = now(), sites = $10::jsonb,
-        jobs_by_priority = $11::jsonb, free_jobs = $12, is_draining = $13,
-        last_pull = jsonb_build_object('most', $14, 'answer', told.answer)
-    FROM told WHERE workqueues_childbroker.id = $1
+        jobs_by_priority = $11::jsonb, free_jobs = $12, is_draining = $13, last_pull = $14::jsonb
+    WHERE id = $1
 )
-SELECT answer::text FROM told
-"""
-_TYPES = """int, uuid, float8, bigint[], text[], text, text, text, uuid, text, text, int, bool, int,
+SELECT count(*) FROM given"""
+_TYPES = """int, uuid, float8, bigint[], text[], bigint[], text, text, uuid, text, text, int, bool, text,
 uuid, uuid, text, smallint, float8, timestamptz"""
 _HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
 
@@ -101,7 +93,8 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
             return dict(json.loads(child.answer))
         why = _refusals(child, ask)
         given = [] if why else _acquire(child, ask, dice, why)
-        answer: dict[str, Any] = json.loads(_hand_over(child_id, child.name, ask, given, why, terms, who[:128], now))
+        answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
+        _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now)
         return answer
 
 
@@ -126,27 +119,25 @@ def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str]) -> list[
     room = {site: n for site, n in room.items() if n > 0}
     given: list[Given] = []
     seen: list[int] = []
-    look = AT_FRONT
+    waits = 0
     for _ in range(ROUNDS + len(room)):
         wanted = ask.most - len(given)
         if not wanted or not room:
             break
-        page = next_waiting(look, room, child.team, child.vo, seen, wanted)
+        page = next_waiting(room, child.team, child.vo, seen, wanted)
         acquired = acquisition.acquire([_element(one) for one in page.mine], room, dice, counts=counts, most=wanted)
         by_id = {str(one.id): one for one in page.mine}
         given += [Given(by_id[element.id], site) for element, site in acquired.elements]
+        waits += page.others_hold
+        if len(page.mine) < wanted and not 0 < waits <= WAITS:
+            break
         counts = acquired.counts
-        why["in_other_hands"] += len(page.looked_at) - len(page.mine)
-        seen += page.looked_at
+        seen += [one.id for one in page.mine]
         if page.mine:  # a site that is full for the last of them is full for all that come after it
             last = page.mine[-1].priority
             room = {site: n for site, n in room.items() if acquisition.has_slot(last, n, counts.get(site, {}))}
-        if len(page.mine) < wanted:
-            if look is BY_GROUPS and not page.looked_at:
-                break
-            look = BY_GROUPS
     if not given and not +why:
-        why["nothing_waits"] = 1
+        why["in_other_hands" if waits else "nothing_waits"] = 1
     return given
 
 
@@ -156,17 +147,30 @@ def _element(one: WaitingElement) -> acquisition.Element:
     )
 
 
+def _in_order(given: Given) -> tuple[int, int, int]:
+    return -given.element.priority, given.element.task_id, given.element.id
+
+
+def _told(given: Given, terms: PullTerms) -> dict[str, Any]:
+    """What the child is told of an element (`PulledHead`)."""
+    one = given.element
+    return {
+        "id": one.id, "try_nr": one.try_nr, "task_id": one.task_id, "task_name": one.task_name, "vo": one.vo,
+        "priority": one.priority, "jobs": one.jobs, "n_files": one.n_files, "site": given.site, "lease_s": terms.lease_s,
+    }  # fmt: skip
+
+
 def _hand_over(
     child_id: int,
     child_name: str,
     ask: Pull,
     given: Sequence[Given],
-    why: Counter[str],
+    answer: Mapping[str, Any],
     terms: PullTerms,
     who: str,
     now: datetime,
-) -> str:
-    """The elements are the child's, and what it said is kept: what it is told of each, as JSON."""
+) -> None:
+    """The elements are the child's, and what it said and is told is kept."""
     sites = {
         site: {
             "state": s.state,
@@ -176,11 +180,13 @@ def _hand_over(
         }
         for site, s in ask.sites.items()
     }
-    ((answer,),) = _HAND_OVER.run(
+    ((moved,),) = _HAND_OVER.run(
         *(child_id, str(terms.incarnation), terms.lease_s),
-        *([one.element.id for one in given], [one.site for one in given]),
-        *(who, f"pulled by {child_name}", json.dumps(+why), str(ask.key)),
-        *(json.dumps(sites), json.dumps(ask.jobs), ask.free_jobs, ask.draining, ask.most),
+        *([one.element.id for one in given], [one.site for one in given], [one.element.try_nr for one in given]),
+        *(who, f"pulled by {child_name}", str(ask.key)),
+        *(json.dumps(sites), json.dumps(ask.jobs), ask.free_jobs, ask.draining),
+        json.dumps({"most": ask.most, "answer": answer}),
         *(str(ask.instance), str(ask.incarnation), ask.version, ask.protocol, (ask.now - now).total_seconds(), now),
     )
-    return str(answer)
+    if moved != len(given):
+        raise RuntimeError(f"{len(given)} elements were locked, {moved} of them waited")

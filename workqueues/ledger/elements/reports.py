@@ -13,6 +13,7 @@ from broker_site.foundation.agency.look import look_after_commit
 from workqueues.ledger.elements.ends import Refused, settle_ends
 from workqueues.ledger.elements.files import leave_files, lock_datasets, use_files
 from workqueues.ledger.elements.moves import move_elements
+from workqueues.ledger.elements.renewals import Renewed, renew
 from workqueues.ledger.elements.returning import NO_TERMS, ReturnTerms, give_back, return_unsettled
 from workqueues.ledger.moves import move_dataset, move_task
 from workqueues.models import Dataset, Element, File, Task
@@ -54,8 +55,19 @@ class ReportTerms:
 
 
 def take_reports(child: Speaker, reports: Sequence[ElementReport], terms: ReportTerms) -> list[Verdict]:
-    """Take what the child says of elements, each in a transaction of its own: one that cannot be taken holds up no other."""
-    return [_take(child, report, terms) for report in reports]
+    """Take what the child says of elements: of those that go on as they were together, of each other in a transaction of its own:
+    one that cannot be taken holds up no other.
+    """
+    held = {(one.id, one.try_nr): one for one in renew(child, reports, terms.lease_s)}
+    verdicts = []
+    for report in reports:
+        one = None if report.ends else held.get((report.id, report.try_nr))
+        verdicts.append(_take(child, report, terms) if one is None else _renewed(one, terms))
+    return verdicts
+
+
+def _renewed(one: Renewed, terms: ReportTerms) -> Verdict:
+    return Verdict(one.id, one.try_nr, "held", _wish(one.status, one.task_status), "", one.priority, terms.lease_s)
 
 
 def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
@@ -81,7 +93,7 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
             _end(element, report, child, terms)
         task = Task.objects.only("status", "current_priority").get(id=element.task_id)
         verdict.verdict = "held" if element.status in ELEMENT.taken else "ended"
-        verdict.wish = _wish(element, task)
+        verdict.wish = _wish(element.status, task.status)
         verdict.priority, verdict.lease_s = task.current_priority, terms.lease_s
     return verdict
 
@@ -108,10 +120,10 @@ def _is_of(element: Element, child: Speaker, try_nr: int, incarnation: UUID) -> 
     return (had_by, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
 
 
-def _wish(element: Element, task: Task) -> str:
-    if element.status == "CancelRequested":
+def _wish(status: str, task_status: str) -> str:
+    if status == "CancelRequested":
         return "cancel"
-    return "pause" if task.status == "paused" else "go"
+    return "pause" if task_status == "paused" else "go"
 
 
 def _move(element: Element, new: str, who: str, why: str) -> None:

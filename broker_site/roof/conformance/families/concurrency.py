@@ -1,4 +1,4 @@
-"""The family of matchers that ask at once: the real verb on a database of its own, in a process of its own."""
+"""The families of matchers and brokers that ask at once: the real verb on a database of its own, in a process of its own."""
 
 from __future__ import annotations
 
@@ -69,6 +69,12 @@ def drained(given: Given) -> Answer:
 def removed_and_used(given: Given) -> Answer:
     """A task queue is removed while a job is put there."""
     return _answer("removed_and_used", given)
+
+
+@family("wq_acquire_concurrent", given="agents elements slots", expect="acquired_total acquired_twice")
+def pulled(given: Given) -> Answer:
+    """Brokers pull at once: every element goes to one of them."""
+    return _answer("pulled", given)
 
 
 @family("concurrency", given="parallel_inserts distinct_requirements", expect="queues jobs")

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 
 class Migration(migrations.Migration):
-    dependencies = [("workqueues", "0039_elements_in_order")]
+    dependencies = [("workqueues", "0040_elements_aside")]
 
     operations = [
         migrations.AddField(
