@@ -17,7 +17,8 @@ SELECT s.id, s.sites, s.status, s.task_status, s.idle_s, s.quarantined,
 FROM (
     SELECT p.id, p.status, ARRAY(SELECT jsonb_array_elements_text(p.work -> 'sites')) AS sites, t.id AS task_id,
         coalesce(t.status, '') AS task_status, coalesce(t.error_dialog, '') AS said,
-        t.quarantined_at IS NOT NULL AS quarantined, extract(epoch FROM now() - greatest(p.pulled_at, t.command_time, (
+        t.quarantined_at IS NOT NULL AS quarantined, extract(epoch FROM now() - greatest(p.pulled_at, t.command_time,
+            CASE WHEN t.start_time IS NULL AND t.status NOT IN ({TASK.stuck.sql}) THEN t.status_since END, (
             SELECT max(i.works_since) FROM workqueues_installation i), (
             SELECT max(j.ended_at) FROM brokerage_job j WHERE j.task_id = t.id AND j.ended_at IS NOT NULL)))::float8 AS idle_s
     FROM workqueues_pulledelement p LEFT JOIN workqueues_task t ON t.id = p.task_id
