@@ -24,8 +24,8 @@ class StandingElement:
     `status`: of the element; `task_status`: of its task, empty: it is none yet; `idle_s`: seconds since its last job ended, since
     somebody commanded its task, since it came, or last moved on before its first job, or since the child itself was down;
     `live_jobs`: whether jobs of it wait or run; `paused`: the parent wants it to pause; `quarantined`: agents failed on its task
-    too often; `serials_left`: numbers that are left of its lot for one of its outputs, None: no lot limits it; `files_left`: files
-    of which jobs are yet to be made; `said`: what is said of its task; `sites`: where it may run; `held`: files of it are held
+    too often; `serials_left`: numbers that are left of its lot for one of its outputs, None: no lot limits it; `files_left`:
+    files of which jobs are yet to be made; `said`: what is said of its task; `sites`: where it may run; `held`: files are held
     back, as a storage is down or they are in doubt.
     """
 
