@@ -269,6 +269,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--small", action="store_true", help="one kill and one partition alone")
     parser.add_argument("--calm", action="store_true", help="no fault at all")
+    parser.add_argument("--lease", type=float, default=5.0, metavar="S", help="of elements; more where a restart takes long")
     parser.add_argument("--longest", type=float, default=1800.0, metavar="S", help="after this time what is open is stuck")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
@@ -278,7 +279,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     small: Plan = lambda _: [] if options.calm else list(SMALL_PLAN)  # noqa: E731
     plan = small if options.small or options.calm else full_plan
-    with prepared("tree", seed, options.longest, plan, jobs=options.jobs) as tree:
+    with prepared("tree", seed, options.longest, plan, jobs=options.jobs, lease_s=options.lease) as tree:
         result = tree.run()
     print(table(result), file=sys.stderr, flush=True)
     print(json.dumps(result))
