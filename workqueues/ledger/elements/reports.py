@@ -176,7 +176,8 @@ def _end(element: Element, report: ElementReport, child: Speaker, terms: ReportT
     leave_files([element.id])
     counted = f"{element.n_files_finished} of {element.n_files} files finished, {element.n_files_failed} failed"
     why = f"{child.name}: {counted}" + (f", {came_back} came back" if came_back else "")
-    if element.status == "CancelRequested" or report.state == "Canceled":
+    whole = element.n_files_finished + element.n_files_failed == element.n_files
+    if element.status == "CancelRequested" or (report.state == "Canceled" and not whole):
         end = "Canceled"
     else:
         end = "Done" if element.n_files_finished or not element.n_files_failed else "Failed"
