@@ -36,7 +36,7 @@ class Migration(migrations.Migration):
             model_name="element",
             index=models.Index(
                 fields=["rests_until"], name="element_rests",
-                condition=models.Q(("status", "Available"), ("rests_until__isnull", False)),
+                condition=models.Q(("rests_until__isnull", False), ("status", "Available")),
             ),
         ),
         migrations.AddField(
