@@ -149,6 +149,13 @@ ELEMENTS_AHEAD | int elements | 1000 | 1..100000 | row W1
     So many elements of one task wait at most; the next are cut when these are pulled.
 LEASE | duration | 15min | 1s..30d | row W6; decision J3
     How long a child broker has an element after it was last heard of; then what is not settled is available again.
+RETURN_PAUSE | duration | 10min | 50ms..30d | row W6
+    An element that a child gave back goes to others at once, and to this child not before so long. When one gives it back again
+    without the end of a file, nobody gets it for a while, twice as long each time.
+RETURN_PAUSE_MAX | duration | 6h | 50ms..30d | row W6
+    Longest such pause.
+MOST_RETURNS | int | 10 | 0..1000 | row W6
+    The files of an element that was given back so often in a row, without the end of a file, fail. 0 = never.
 LOCATIONS | duration | 1h | 1s..30d | row W5; facts on work queues b3
     How often the places of the files of elements are looked up that wait.
 CANCEL_GRACE | duration | 1d | 1s..30d | facts on work queues b2

@@ -24,6 +24,7 @@ from workqueues.ledger.installation import renew_if_restored
 from workqueues.ledger.picking import give_back_picked, take_files
 from workqueues.models import Dataset, Element, File, Task
 from workqueues.rules.elements.cuts import Cut, cut_files, cut_records
+from workqueues.rules.elements.giving_back import resting, sites_in_rest
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine import dataset_key
 from workqueues.rules.task.scouts import expected_jobs
@@ -121,7 +122,9 @@ def why_waiting(cut: Cut, sites: frozenset[str], *, is_records: bool) -> str:
 
 
 def locate(grid: GridPlaces, period_s: float) -> int:
-    """Look up anew where the files of elements are that wait and were not looked up for so long (row W5): how many."""
+    """Look up anew where the files of elements are that wait and were not looked up for so long (row W5), or were given back: how
+    many.
+    """
     due = due_elements(BATCH_ELEMENTS, period_s)
     by_task: dict[int, list[Element]] = {}
     for element in due:
@@ -133,8 +136,12 @@ def locate(grid: GridPlaces, period_s: float) -> int:
             places = common_places(task, element)
             is_records = element.dataset.type == "pseudo_input"
             sites = wishes.sites(grid, element.dataset.dataset_name, places, reads_input=not is_records)
+            why, rests = why_waiting(Cut((), places), sites, is_records=is_records), vars(element)["rests"]
+            if rests and element.returned_by is not None:
+                sites = sites_in_rest(sites, element.returned_by.sites, element.n_returned)
+                why = why or ("" if sites else resting(element.returned_by.name, element.rests_until, element.n_returned))
             group = GroupKey(task.vo, team_of(task), tuple(sorted(sites)))
-            located += relocate(element, places, group, why_waiting(Cut((), places), sites, is_records=is_records))
+            located += relocate(element, places, group, why, rests=rests)
     return located
 
 

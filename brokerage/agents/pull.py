@@ -8,6 +8,7 @@ transaction.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -21,15 +22,17 @@ from broker_site.foundation.agency.batches import one_by_one
 from broker_site.foundation.agency.run import Run, agent
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.dice import dice
+from broker_site.foundation.kernel.machine import NotAllowed
 from broker_site.foundation.outside_data import LARGEST
 from brokerage.agents.pull_report import give, reports_of, take_verdicts
 from brokerage.feeds.parent import Parent, ParentUnavailable, encoded
 from brokerage.queries.pulling_sites import PullingSites, known_storages, pulling_sites
+from brokerage.queries.standing_elements import standing_elements
 from brokerage.rules.submission.pulling_sites import fewer_priorities, waiting_jobs
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import renew_if_restored
 from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
-from workqueues.ledger.pulled_elements import follow_tasks, note_refused, store_work
+from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work
 from workqueues.models import Installation, ParentBroker
 from workqueues.queries.pulled_elements import (
     anything_negotiated,
@@ -42,6 +45,7 @@ from workqueues.queries.pulled_elements import (
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
+from workqueues.rules.elements.giving_back import ChildSites, why_given_back
 from workqueues.rules.elements.messages import (
     MOST_COUNTS,
     MOST_PRIORITIES,
@@ -56,6 +60,7 @@ from workqueues.rules.elements.messages import (
 )
 from workqueues.rules.elements.parent_news import KnownParent, NotUsable, parent_news
 from workqueues.rules.elements.site_slots import slots
+from workqueues.states import SITE_CLOSED
 
 BATCH = 200
 """Elements of one report."""
@@ -122,7 +127,7 @@ def _cycle(run: Run) -> int:
     timeout_s = gdpconfig.value("elements", "PARENT_TIMEOUT")
     parent = Parent(settings.PARENT, settings.PARENT_TOKEN, timeout_s)
     session = Session(run, renew_if_restored(), parent_row(settings.PARENT), parent)
-    moved = _follow(session)
+    moved = _follow(session) + give_back_standing(run)
     try:
         moved += _report(session)
         if fetched := _fetch(session):
@@ -141,6 +146,29 @@ def _follow(session: Session) -> int:
         why = f"the parent no longer gives it to us: {refused}" if refused else "it is cancelled at the parent"
         give(task_id, "kill", session.run.who, why)
     return follow_tasks()
+
+
+def give_back_standing(run: Run) -> int:
+    """Elements that make no progress here any more go back to the parent: how many. What of them has ended stays so."""
+    standstill_s = gdpconfig.value("elements", "STANDSTILL")
+    if not (standing := standing_elements(run.who, standstill_s, MOST_STARTED)):
+        return 0
+    sites = _sites(pulling_sites())
+    reasons = {str(id_): why for id_, element in standing.items() if (why := why_given_back(element, standstill_s, sites))}
+
+    def back(id_: str) -> bool:
+        with suppress(NotAllowed):  # it ends by itself
+            return give_back(int(id_), reasons[id_], run.who)
+        return False
+
+    return sum(one_by_one(list(reasons), back, lambda id_, error: run.leave(f"pulled element {id_}", error)))
+
+
+def _sites(grid: PullingSites) -> ChildSites:
+    """Those that take work, and those that have some."""
+    takes = {name for name, site in grid.sites.items() if site.state not in SITE_CLOSED and site.running_slots > 0}
+    running = {name for name, site in grid.sites.items() if site.running_jobs > 0}
+    return ChildSites(takes, running | grid.ready.keys() | {name for name, n in grid.not_ready.items() if n > 0})
 
 
 def _report(session: Session) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.agency.run import Run
 from broker_site.foundation.kernel.machine import NotAllowed
@@ -17,7 +18,7 @@ from brokerage.feeds.parent import LARGEST_MESSAGE, encoded
 from brokerage.ledger.task_changes import follow_priority
 from brokerage.queries.element_ends import made_of
 from workqueues.ledger.commands import command
-from workqueues.ledger.pulled_elements import ToldElement, note_paused, note_refused, note_told, want_cancelled
+from workqueues.ledger.pulled_elements import ToldElement, note_given_back, note_paused, note_refused, note_told, want_cancelled
 from workqueues.models import File, Task
 from workqueues.queries.pulled_elements import TellableElement, files_left
 from workqueues.rules.elements.ends import MOST_INPUTS, ToldEnds, come_back, told_ends, unused
@@ -100,7 +101,8 @@ def _tellable(group: ToldEnds) -> list[ToldEnds]:
 def take_verdicts(run: Run, reported: Sequence[ReportedElement], verdicts: Sequence[ElementVerdict], at: datetime) -> int:
     """Do what the parent said to a report that was sent `at` this time: how many elements have moved on by it.
 
-    One that it holds, but whose ends it could not take, is told again; why stands in the record of the agent.
+    One that it holds, but whose ends it could not take, is told again; why stands in the record of the agent. If it has not taken
+    them long after its task ended, these files go back to it as if they were not used.
     """
     who = run.who
     said = {(verdict.id, verdict.try_nr): verdict for verdict in verdicts}
@@ -115,7 +117,10 @@ def take_verdicts(run: Run, reported: Sequence[ReportedElement], verdicts: Seque
     for one, verdict in taken:
         if verdict.why and one.report.ends and verdict.verdict == "held":
             run.left.append(f"ends of element {one.element.element_id}: the parent could not take them: {verdict.why}")
-            one.files.clear()
+            if one.element.ended_s is not None and one.element.ended_s > gdpconfig.value("elements", "STANDSTILL"):
+                note_given_back(one.element.id, f"the parent does not take what became of its files: {verdict.why}")
+            else:
+                one.files.clear()
     note_told([_told(one, verdict) for one, verdict in taken], {id_: s for one, _ in taken for id_, s in one.files.items()}, at)
     for one, verdict in taken:
         _steer(one.element, verdict, who)

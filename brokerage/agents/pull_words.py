@@ -34,6 +34,9 @@ def words_of(elements: Sequence[TellableElement], task_ids: Collection[int]) -> 
     words = {}
     for element in elements:
         task = tasks.get(element.task_id or 0)
+        if element.given_back:
+            words[element.id] = Words(element.given_back, decisions.get(element.task_id or 0, ""))
+            continue
         if task is None:
             words[element.id] = Words(element.fault or (WAITS if element.status == "Acquired" else ""))
             continue

@@ -67,6 +67,7 @@ class ParentElementShown(serializers.Serializer[Any]):
     status = serializers.CharField()
     refused = serializers.CharField(allow_blank=True, help_text="why the parent gives it no more")
     told_at = serializers.DateTimeField(allow_null=True, help_text="when the parent last took a report of it")
+    given_back = serializers.CharField(allow_blank=True, help_text="why this broker gives it back to the parent")
 
 
 class TaskElementsShown(serializers.Serializer[Any]):

@@ -30,18 +30,20 @@ from workqueues.ledger.elements.contacts import meet, note_error, take_back_of_a
 from workqueues.ledger.elements.lots import lot_of
 from workqueues.ledger.elements.pulling import PullTerms, pull
 from workqueues.ledger.elements.reports import GONE, ReportTerms, take_reports
+from workqueues.ledger.elements.returning import ReturnTerms
 from workqueues.ledger.installation import Identity, identity
 from workqueues.models import Element
 from workqueues.queries.speakers import Speaker
 from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
+from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states.elements import ELEMENT
 
 T = TypeVar("T", bound=Hello)
 NO_NUMBERS = "no serial numbers are left for it here: those that the parent of this broker gave are used up"
 MOST_FILES = 20_000
 """Files in one answer with work: further elements are left for the next call."""
-TRIES_A_FILE = 50
-"""So many serial numbers are cut for each file of an element: as many tries have its jobs."""
+TRIES_A_FILE = 20
+"""So many serial numbers are cut for each file of an element: when its jobs have used them up, it is given back."""
 
 
 @tree_operations.PULL
@@ -89,7 +91,9 @@ def fetch_work(request: HttpRequest) -> HttpResponse:
 def report_elements(request: HttpRequest) -> HttpResponse:
     """What a child broker says of its elements, and what is wished of each."""
     child, me, ask = _heard(request, Report)
-    terms = ReportTerms(gdpconfig.value("elements", "LEASE"), f"child:{child.name}", _storages(ask))
+    config = gdpconfig.component("elements")
+    returns = ReturnTerms(RetryPause(config["RETURN_PAUSE"], config["RETURN_PAUSE_MAX"]), config["MOST_RETURNS"])
+    terms = ReportTerms(config["LEASE"], f"child:{child.name}", _storages(ask), returns)
     verdicts = take_reports(child, ask.elements, terms)
     return json_answer({**_reply(child, me), "elements": [asdict(verdict) for verdict in verdicts]})
 

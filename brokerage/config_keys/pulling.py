@@ -9,6 +9,9 @@ declare_table(
 [elements]
 CHILD_DRAINS | bool | false | | row W6
     As a child: pull no more, and end what was pulled.
+STANDSTILL | duration | 3h | 1s..30d | row W6
+    As a child: an element of which no job was made and none lives for so long is given back to the parent. One whose numbers
+    are used up, or that goes on only by hand, is given back at once.
 PARENT_TIMEOUT | duration | 30s | 100ms..10min | row X5
     As a child: within this time an answer of the parent must be there whole.
 """

@@ -88,6 +88,9 @@ MOVES = {
     ("workqueues/ledger/pulled_elements.py", "_BEGUN"): f"Acquired -> Running; {_PULLED}",
     ("workqueues/ledger/pulled_elements.py", "_ENDED"): f"Acquired, Running, CancelRequested -> an end; {_PULLED}",
     ("workqueues/ledger/pulled_elements.py", "want_cancelled"): f"-> CancelRequested; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "_OVER"): f"Negotiating, Acquired -> Canceled; {_PULLED}",
+    ("workqueues/ledger/pulled_elements.py", "give_back"): f"Negotiating, Acquired -> Canceled; {_PULLED}",
+    ("workqueues/ledger/elements/files.py", "_GIVE_UP"): f"ready, picked, partial -> failed; {_FILES}",
     ("workqueues/ledger/pulled_elements.py", "fail"): f"Acquired -> Failed; {_PULLED}",
 }
 """(file, function or constant) -> why it may write a status."""

@@ -19,6 +19,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass, field
 from typing import Any
@@ -93,11 +94,8 @@ class Tree:
 
     def run(self) -> dict[str, Any]:
         """Prepare, start, break, wait, look: the figures."""
-        token = self._prepare()
-        self.say("prepared")
         try:
-            for broker in self.brokers.values():
-                broker.start()
+            token = self._start()
             self.say("started")
             for number in range(self.campaign.tasks):
                 self._submit(token, number)
@@ -119,8 +117,8 @@ class Tree:
             "seconds": round(time.monotonic() - self.began, 1),
         }
 
-    def _prepare(self) -> str:
-        """Databases, inputs, brokers and proxies; the token of the user."""
+    def _start(self) -> str:
+        """Databases, inputs, brokers and proxies; the token of the user. Children are filled while their parent starts."""
         said = {"campaign": self.campaign.dump()}
         inputs = write_inputs(self.campaign)
         template = "tree_template"
@@ -132,21 +130,27 @@ class Tree:
             one = Broker(name, f"{self.instance}-{name}", number, self.databases, folder, software, CHILDREN.get(name, {}))
             self.databases.make(one.database, template)
             self.brokers[name] = one
+        self.say("prepared")
         parent = self.brokers[PARENT]
         files = {name: [astuple(file) for file in of] for name, of in inputs.items()}
-        made = parent.setup(PARENT, inputs=files, **said)
-        parent.begin()
-        for name in CHILDREN:
-            child = self.brokers[name]
-            proxy = self.proxies[name] = Proxy(("127.0.0.1", parent.port), random.Random(self.campaign.seed))
-            proxy.start()
-            child.more = {
-                "GRIDBROKER_PARENT": f"http://127.0.0.1:{proxy.port}",
-                "GRIDBROKER_PARENT_TOKEN": made["children"][name],
-            }
-            child.enrolments = child.setup(name, **said)["enrolments"]
-            child.begin()
+        with ThreadPoolExecutor(len(CHILDREN)) as side:
+            filled = {name: side.submit(self.brokers[name].setup, name, **said) for name in CHILDREN}
+            made = parent.setup(PARENT, inputs=files, **said)
+            parent.begin()
+            parent.start()
+            for name, enrolments in filled.items():
+                self._start_child(name, made["children"][name], enrolments.result()["enrolments"])
         return str(made["token"])
+
+    def _start_child(self, name: str, token: str, enrolments: dict[str, str]) -> None:
+        """Start a child that reaches its parent through a proxy of its own."""
+        child = self.brokers[name]
+        proxy = self.proxies[name] = Proxy(("127.0.0.1", self.brokers[PARENT].port), random.Random(self.campaign.seed))
+        proxy.start()
+        child.more = {"GRIDBROKER_PARENT": f"http://127.0.0.1:{proxy.port}", "GRIDBROKER_PARENT_TOKEN": token}
+        child.enrolments = enrolments
+        child.begin()
+        child.start()
 
     def _submit(self, token: str, number: int) -> None:
         """Submit a task to the parent, as a user does."""
@@ -265,6 +269,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2000)
     parser.add_argument("--small", action="store_true", help="one kill and one partition alone")
     parser.add_argument("--calm", action="store_true", help="no fault at all")
+    parser.add_argument("--lease", type=float, default=5.0, metavar="S", help="of elements; more where a restart takes long")
     parser.add_argument("--longest", type=float, default=1800.0, metavar="S", help="after this time what is open is stuck")
     options = parser.parse_args()
     seed = random.randrange(10**6) if options.seed is None else options.seed
@@ -274,7 +279,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     small: Plan = lambda _: [] if options.calm else list(SMALL_PLAN)  # noqa: E731
     plan = small if options.small or options.calm else full_plan
-    with prepared("tree", seed, options.longest, plan, jobs=options.jobs) as tree:
+    with prepared("tree", seed, options.longest, plan, jobs=options.jobs, lease_s=options.lease) as tree:
         result = tree.run()
     print(table(result), file=sys.stderr, flush=True)
     print(json.dumps(result))

@@ -143,11 +143,17 @@ class Broker:
             "GRIDBROKER_INSTALLATION_FILE": str(self.installation_file),
             **self.more,
         }
-        with self._servers_known():
+        with contextlib.ExitStack() as known:
+            known.enter_context(self._servers_known())
+
+            def prepare(_: System) -> list[Pilot]:
+                known.close()  # the environment of its children is made by now
+                return list(self._pilots())
+
             self.system = self._stack.enter_context(
                 running(
                     self.instance,
-                    prepare=lambda _: list(self._pilots()),
+                    prepare=prepare,
                     port=self.port,
                     environment=environment,
                     mover=False,
@@ -245,7 +251,8 @@ class Broker:
 
 def setup(dsn: str, what: str, **said: object) -> dict[str, Any]:
     """Fill a database in a process of its own."""
-    environment = {**os.environ, "DATABASE_URL": dsn, "DJANGO_SETTINGS_MODULE": "broker_site.settings"}
+    with _ENVIRONMENT:
+        environment = {**os.environ, "DATABASE_URL": dsn, "DJANGO_SETTINGS_MODULE": "broker_site.settings"}
     ran = subprocess.run(
         [sys.executable, "-m", "tests.chaos.tree_setup", what],
         input=json.dumps(said), env=environment, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False,

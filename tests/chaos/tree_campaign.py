@@ -82,6 +82,9 @@ def tree_overrides(campaign: TreeCampaign) -> Iterator[tuple[str, str, str, floa
     yield "jedi", "elements", "ELEMENT_FILES", campaign.element_files
     yield "jedi", "elements", "LOCATIONS", 2.0
     yield "jedi", "elements", "PARENT_TIMEOUT", 2.0
+    yield "jedi", "elements", "STANDSTILL", 60.0
+    yield "jedi", "elements", "RETURN_PAUSE", 1.0
+    yield "jedi", "elements", "RETURN_PAUSE_MAX", 8.0
 
 
 def tree_task(campaign: TreeCampaign, task: int) -> dict[str, Any]:

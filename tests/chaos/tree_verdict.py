@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ def verdict(parent: Broker, children: Sequence[Broker], expected: int, storage: 
     with contextlib.closing(Database(parent.dsn)) as database:
         check_lines(database, findings)
     wrong += [f"{v['what']}: {v['n']}" for v in findings.document()["violations"]]
-    wrong += [line for broker in (parent, *children) for line in broker.broken()]
+    with ThreadPoolExecutor() as side:
+        wrong += [line for lines in side.map(Broker.broken, (parent, *children)) for line in lines]
     known = {Path(root) / path for root, path in parent.rows(REPLICAS)}
     lying = {path for path in storage.rglob("*") if path.is_file() and path.name != MARKER}
     wrong += [f"a registered file is not on storage: {path}" for path in sorted(known - lying)[:5]]

@@ -12,13 +12,15 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.child_broker import SLOTS, Child, ended
 from tests.flow.steps import LIFE, run_agents, run_jobs
 from workqueues.ledger.commands import command
 from workqueues.ledger.installation import begin_anew
-from workqueues.models import ChildBroker, Element, ElementChange, ElementInbox, File, Task
+from workqueues.models import ChildBroker, Element, ElementChange, ElementInbox, File, FileChange, Replica, Task
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -147,14 +149,109 @@ def test_a_failure_at_a_child_is_the_last_one() -> None:
     assert is_sound()
 
 
-def test_what_a_child_gives_back_is_cut_anew() -> None:
+def given_back(child: Child, head: dict[str, Any], why: str = "its lot is used up", state: str = "Canceled") -> dict[str, Any]:
+    """A child says that it is done with an element, whatever it has not settled."""
+    (verdict,) = child.report({**child.of(head, state), "sentence": why})
+    return verdict
+
+
+def test_what_a_child_gives_back_goes_to_others_at_once_and_to_itself_after_a_rest() -> None:
+    grid("ALPHA", "BETA")
+    dataset = catalogue_dataset("in.data", 4)
+    Replica.objects.bulk_create(Replica(file=file, storage="BETA_DISK") for file in dataset.files.all())
+    task = submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, AGENTS)
+    west, east = Child(), Child("east", sites={"SITE_BETA": SLOTS})
+    (head,) = west.pulled()
+    (work,) = west.work(head)
+    a, b, c, d = files_of(work)
+    west.report(west.of(head, "Running", ended(work, 1, a, b)))
+    (verdict,) = west.report(west.of(head, "Running", {"inputs": [{"lfn": c, "end": "unused"}, {"lfn": d, "end": "unused"}]}))
+    assert (verdict["verdict"], verdict["settled"], states(task)) == ("held", 2, ["Running"])
+    assert run_agent("offer", looked=True) is not None
+    assert states(task) == ["Running"], "they stay in it as long as its end may follow"
+    (verdict,) = west.report({**west.of(head, "Canceled"), "sentence": "no numbers"})
+    assert (verdict["verdict"], states(task)) == ("ended", ["Available"])
+    assert west.report(west.of(head, "Canceled"))[0]["verdict"] == "ended", "as the answer may be lost"
+    assert (west.pulled(), east.pulled()) == ([], []), "it is located first"
+    assert is_sound()
+    run_agents(1, AGENTS)
+    row = Element.objects.get()
+    assert (row.n_returned, row.returned_by.name, row.sentence) == (1, "west", "no numbers")  # type: ignore[union-attr]
+    assert ElementChange.objects.latest("id").why == "west gave it back: no numbers; 2 of its 4 files are left"
+    assert west.pulled() == []
+    (again,) = east.pulled()
+    (other,) = east.work(again)
+    assert files_of(other) == [c, d]
+    first = {item["offset"] for item in work["parameters"]["jobParameters"] if "offset" in item}
+    assert first.isdisjoint({item["offset"] for item in other["parameters"]["jobParameters"] if "offset" in item})
+    assert west.report(west.of(head, "Running", ended(work, 2, c, d)))[0]["verdict"] == "refused"
+    east.report(east.of(again, "Running"))
+    assert given_back(east, again)["verdict"] == "ended"
+    run_agents(1, AGENTS)
+    assert (west.pulled(), east.pulled()) == ([], []), "given back twice in a row it rests for everybody"
+    assert "east gave it back, as children did 2 times in a row; it rests until" in Element.objects.get().why_waiting
+    Element.objects.update(rests_until=F("rests_until") - timedelta(days=1))
+    run_agents(1, AGENTS)
+    (third,) = west.pulled()
+    (work,) = west.work(third)
+    west.report(west.of(third, "Done", ended(work, 1, c, d)))
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("done", ["Done"])
+    assert File.objects.filter(task=task, type="output", status="finished").count() == 2
+    assert is_sound()
+
+
+def test_files_of_an_element_that_is_given_back_again_and_again_fail_with_the_reason() -> None:
+    set_override("elements", "MOST_RETURNS", 2, who="test", why="test")
     grid("ALPHA")
     task = divided(4)
     child = Child()
+    for state, n in (("Canceled", 0), ("Failed", 1), ("Failed", 2)):
+        (head,) = child.pulled()
+        given_back(child, head, "no such user", state)
+        assert Element.objects.get().n_returned == n, "it does not count where the child neither tried nor says it cannot"
+        Element.objects.filter(status="Available").update(rests_until=F("rests_until") - timedelta(days=1))
+        run_agents(1, AGENTS)
+        assert is_sound()
+    run_agents(2, AGENTS)
+    task.refresh_from_db()
+    assert (task.status, states(task)) == ("failed", ["Failed"])
+    note = FileChange.objects.filter(task_id=task.id, new="failed").latest("id")
+    assert note.why == "given back by child brokers 2 times in a row; the last time: west gave it back: no such user"
+    assert File.objects.filter(task=task, type="input", status="failed").count() == 4
+
+
+def test_records_that_are_given_back_in_part_are_cut_anew() -> None:
+    grid("ALPHA")
+    task = submitted(parameters("mc", workTo="children"))
+    run_agents(2, AGENTS)
+    child = Child()
     (head,) = child.pulled()
-    child.report(child.of(head, "Failed"))
-    run_agents(1, AGENTS)
-    assert states(task) == ["Done", "Available"]
+    (work,) = child.work(head)
+    child.report(child.of(head, "Canceled", ended(work, 1, "pseudo_000002")))
+    run_agents(2, AGENTS)
+    assert states(task) == ["Done", "Available", "Available"]
+    assert is_sound()
+
+
+def test_ends_that_cannot_be_taken_hold_up_no_others() -> None:
+    grid("ALPHA")
+    divided(6)
+    child = Child()
+    (head,) = child.pulled()
+    (work,) = child.work(head)
+    jobs = [ended(work, n, *files_of(work)[2 * n : 2 * n + 2]) for n in range(3)]
+    jobs[1]["outputs"][0]["storage"] = "NOWHERE"
+    (verdict,) = child.report(child.of(head, "Running", *jobs))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 4)
+    assert "NOWHERE, which the grid of this broker does not know" in verdict["why"]
+    assert child.report(child.of(head, "Running", *jobs))[0]["settled"] == 0
+    assert is_sound()
+    assert given_back(child, head)["verdict"] == "ended"
+    row = Element.objects.get()
+    assert (row.status, row.n_files_finished, row.n_returned) == ("Available", 4, 1)
     assert is_sound()
 
 
@@ -269,7 +366,8 @@ def test_a_report_of_many_elements_that_go_on_costs_no_more_statements_than_of_o
         child.report(child.of(heads[0], "Acquired") | said)
     with CaptureQueriesContext(connection) as of_all:
         verdicts = child.report(*(child.of(head, "Acquired") | said for head in heads))
-    assert len(of_all) == len(of_one)
+    counted = [[query for query in each if "gdpconfig" not in query["sql"]] for each in (of_one, of_all)]
+    assert len(counted[0]) == len(counted[1])
     assert [(v["verdict"], v["wish"]) for v in verdicts] == [("held", "go")] * 6
     for element in Element.objects.filter(task=task):
         assert element.sentence == "waits for slots"

@@ -18,13 +18,13 @@ from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
-from brokerage.models import ComputingQueue, Site
+from brokerage.models import ComputingQueue, Job, Site
 from tests.builders import grid, parameters, reading
 from tests.flow.small_parent import TOKEN, SmallParent, input_dataset, serving
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import begin_anew, identity
-from workqueues.models import CatalogueFile, File, ParentBroker, PulledElement, Replica, Task
+from workqueues.models import CatalogueFile, File, Installation, ParentBroker, PulledElement, Replica, Task
 
 pytestmark = pytest.mark.django_db
 SITES = ["SITE_ALPHA"]
@@ -57,6 +57,13 @@ def named(n: int = 4, **more: Any) -> dict[str, Any]:
     """Parameters of an element of so many files, two a job."""
     params = reading("t1", "in.1", **more)
     params["jobParameters"][0]["files"] = [file["lfn"] for file in input_dataset("in.1", n)["files"]]
+    return params
+
+
+def offset(params: dict[str, Any], first: int) -> dict[str, Any]:
+    """With outputs whose numbers follow this one."""
+    for item in (params["log"], params["jobParameters"][1]):
+        item["offset"] = first
     return params
 
 
@@ -122,11 +129,8 @@ def test_an_element_becomes_a_task_and_its_files_are_told_with_what_was_made_of_
 
 
 def test_serial_numbers_stay_within_the_lot_of_the_element(parent: SmallParent, queue: ComputingQueue) -> None:
-    for number, offset in ((5, 100), (6, 200)):
-        params = named(2)
-        for item in (params["log"], params["jobParameters"][1]):
-            item["offset"] = offset
-        parent.offer(number, params, [input_dataset("in.1", 2)], SITES, serials=10)
+    for number, first in ((5, 100), (6, 200)):
+        parent.offer(number, offset(named(2), first), [input_dataset("in.1", 2)], SITES, serials=10)
     cycle(4)
     run_agents(3)
     cycle()
@@ -243,8 +247,13 @@ def test_an_element_that_breaks_rules_here_fails_with_the_sentence(parent: Small
 
 
 def test_merged_outputs_are_told_and_never_what_waits_to_be_merged(parent: SmallParent, queue: ComputingQueue) -> None:
-    begun(parent, mergeOutput=True)
+    parent.offer(5, offset(named(mergeOutput=True), 100), [input_dataset("in.1", 4)], SITES)
+    cycle(3)
+    run_agents()
+    cycle()
     assert run_jobs(queue) == 2
+    before = set(File.objects.filter(type="trn_output").values_list("lfn", flat=True))
+    assert before == {"um.t1.OUT.000101.txt", "um.t1.OUT.000102.txt"}, "these numbers are of its lot, too"
     cycle()
     assert parent.ends(5) == []
     run_agents(1)
@@ -252,7 +261,7 @@ def test_merged_outputs_are_told_and_never_what_waits_to_be_merged(parent: Small
     cycle()
     ((inputs, outputs),) = parent.ends(5)
     assert inputs == [f"in.1.{i:06d} finished" for i in range(4)]
-    assert outputs == ["t1.OUT.000001.txt", "t1.log.000001.tgz"]
+    assert outputs == ["t1.OUT.000101.txt", "t1.log.000101.tgz"]
 
 
 def test_a_file_whose_output_is_lost_before_it_was_told_comes_back(parent: SmallParent, queue: ComputingQueue) -> None:
@@ -389,3 +398,109 @@ def test_records_of_a_task_without_input_are_told_by_their_names(parent: SmallPa
     names = set(File.objects.filter(type="pseudo_input").values_list("lfn", flat=True))
     assert {end for inputs, _ in parent.ends(5) for end in inputs} == {f"{name} finished" for name in names}
     assert {int(name[-6:]) for name in names} == {8, 9}
+
+
+def test_an_element_whose_serial_numbers_are_used_up_is_given_back_with_what_has_ended(
+    parent: SmallParent, queue: ComputingQueue
+) -> None:
+    parent.offer(5, named(4), [input_dataset("in.1", 4)], SITES, serials=2)
+    cycle(3)
+    run_agents()
+    cycle()
+    end(take(queue))
+    end(take(queue), BAD)
+    due()
+    assert element().given_back == "", "its task has yet to find that no number is left"
+    File.objects.update(retry_due=None)
+    run_agents(3)
+    assert Task.objects.get().status == "pending"
+    parent.loses["report"] = 1
+    cycle(2)
+    assert element().given_back == "its lot of serial numbers is used up: 0 are left for jobs of 2 files"
+    assert TaskWho.of(Task.objects.get()) == "agent:pull"
+    run_agents()
+    cycle(3)
+    told = [one for inputs, _ in parent.ends(5) for one in inputs]
+    assert set(told) == {*(f"in.1.{i:06d} finished" for i in (0, 1)), *(f"in.1.{i:06d} unused" for i in (2, 3))}
+    last = parent.told(5)[-1]
+    assert (last["state"], last["sentence"]) == ("Canceled", element().given_back)
+    assert element().ended_at is not None
+    said = len(parent.told(5))
+    cycle(2)
+    assert len(parent.told(5)) == said
+
+
+def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_one_that_the_parent_pauses(
+    parent: SmallParent, queue: ComputingQueue
+) -> None:
+    task = begun(parent)
+    parent.says[5] = {"wish": "pause"}
+    due()
+    end(take(queue))
+    end(take(queue), BAD)
+    set_override("elements", "STANDSTILL", 1.0, who="test", why="test")
+    hours_ago = timedelta(hours=5)
+    PulledElement.objects.update(pulled_at=F("pulled_at") - hours_ago)
+    Task.objects.update(command_time=F("command_time") - hours_ago)
+    Job.objects.update(ended_at=F("ended_at") - hours_ago)
+    Installation.objects.update(works_since=F("works_since") - hours_ago)
+    cycle()
+    assert element().given_back == ""
+    parent.says[5] = {}
+    due()
+    cycle()
+    assert element().given_back == "", "it was told to go on just now"
+    Task.objects.update(command_time=F("command_time") - hours_ago, error_dialog="nobody knows")
+    cycle()
+    task.refresh_from_db()
+    assert (task.status, element().given_back) == (
+        "aborting", "no job of it was made for over 1s, its task is running: nobody knows",
+    )  # fmt: skip
+
+
+def test_what_waits_for_a_site_that_takes_no_work_any_more_is_given_back(parent: SmallParent, queue: ComputingQueue) -> None:
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    cycle()
+    Site.objects.update(state="Down")
+    set_override("elements", "STANDSTILL", 3600.0, who="test", why="test")
+    cycle(2)
+    assert (element().status, element().task, element().given_back) == ("Acquired", None, "")
+    PulledElement.objects.update(pulled_at=F("pulled_at") - timedelta(hours=5))
+    cycle(2)
+    assert element().given_back == "", "nothing stands still while this broker is down"
+    Installation.objects.update(works_since=F("works_since") - timedelta(hours=5))
+    cycle(2)
+    last = parent.told(5)[-1]
+    assert (last["state"], last["sentence"]) == ("Canceled", "it waits for over 1h, and no site takes work for it")
+    assert [i["end"] for one in last["ends"] for i in one["inputs"]] == ["unused"] * 4
+    assert element().ended_at is not None
+
+
+def test_what_ended_at_the_parent_before_it_is_a_task_here_becomes_none(parent: SmallParent, queue: ComputingQueue) -> None:
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    cycle()
+    Site.objects.update(state="Aborted")
+    cycle()
+    begin_anew("a backup of before came back")
+    parent.says[5] = {"verdict": "ended", "lease_s": 0.0}
+    Site.objects.update(state="ACTIVE")
+    cycle(2)
+    assert (element().status, element().task, element().ended_at is not None) == ("Canceled", None, True)
+
+
+def test_what_the_parent_does_not_take_goes_back_to_it_as_unused(parent: SmallParent, queue: ComputingQueue) -> None:
+    begun(parent, 2)
+    assert run_jobs(queue) == 1
+    run_agents()
+    parent.says[5] = {"verdict": "held", "why": "ALPHA_DISK is no storage of this grid"}
+    cycle(2)
+    assert File.objects.filter(report_due=True).exists()
+    Task.objects.update(ended_at=F("ended_at") - timedelta(hours=5))
+    cycle()
+    assert not File.objects.filter(report_due=True).exists()
+    parent.says[5] = {}
+    due()
+    last = parent.told(5)[-1]
+    assert (last["state"], last["ends"]) == ("Canceled", [])
+    assert last["sentence"] == "the parent does not take what became of its files: ALPHA_DISK is no storage of this grid"
+    assert element().ended_at is not None

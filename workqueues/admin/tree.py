@@ -100,7 +100,10 @@ class ElementChangeAdmin(ReadOnlyAdmin):
 class PulledElementAdmin(ReadOnlyAdmin):
     """What this broker pulled from its parent, and the tasks made of it."""
 
-    list_display = ("element_id", "try_nr", "status", "task_link", "site", "vo", "pulled_at", "lease_until", "told_at", "refused")
+    list_display = (
+        "element_id", "try_nr", "status", "task_link", "site", "vo", "pulled_at", "lease_until", "told_at", "refused",
+        "given_back",
+    )  # fmt: skip
     list_filter = ("status", VoFilter)
     search_help_text = "Number of the element at the parent, or of the task here."
     number_fields = ("element_id", "task_id")

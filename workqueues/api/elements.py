@@ -33,12 +33,16 @@ class ElementShown(serializers.ModelSerializer[Element]):
     child = serializers.CharField(
         source="child_name", read_only=True, help_text="the child broker that has it, or had it last; empty: none"
     )
+    returned_by = serializers.CharField(
+        source="giver", read_only=True, help_text="the child broker that gave it back last; empty: none"
+    )
 
     class Meta:
         model = Element
         fields = (
             "id", "task_id", "vo", "team", "status", "status_since", "priority", "jobs", "n_files", "n_files_finished",
-            "n_files_failed", "child", "site", "try_nr", "lease_until", "sentence", "told_at",
+            "n_files_failed", "child", "site", "try_nr", "lease_until", "sentence", "told_at", "returned_by", "n_returned",
+            "rests_until",
         )  # fmt: skip
         read_only_fields = fields
 

@@ -9,17 +9,22 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Case, F, Q, When
 from django.db.models.functions import Now
 
+from broker_site.foundation import gdpconfig
 from workqueues.ledger.elements.lots import skip_lots
 from workqueues.models import Installation
 
+LONGEST_GAP_S, GAPS = 60.0, 4
+"""After so long a silence of its agents, or this part of `elements.STANDSTILL`, a broker was down: nothing stood still then."""
 FIRST, RESTORED, COPIED, NO_FILE = (
     "it began",
     "an older state of the database came back",
@@ -74,8 +79,17 @@ def renew_if_restored() -> Installation:
             _begin(row, why)
         row.mark = max(row.mark, kept.mark if kept else 0) + 1
         row.save(update_fields=["mark"])
+        _note_work(row.id)
     _write(_Kept(row.instance, row.incarnation, row.mark))
     return row
+
+
+def _note_work(id_: int) -> None:
+    """Its agents are at work; they began anew where they were not for longer than a gap."""
+    gap_s = min(LONGEST_GAP_S, gdpconfig.value("elements", "STANDSTILL") / GAPS)
+    late = Q(worked_at__lt=Now() - timedelta(seconds=gap_s))
+    since = Case(When(late, then=Now()), default=F("works_since"))
+    Installation.objects.filter(id=id_).update(works_since=since, worked_at=Now())
 
 
 def begin_anew(why: str) -> None:

@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from broker_site.foundation.kernel.machine import Names
+from workqueues.ledger.commands import command
 from workqueues.models import PulledElement
 from workqueues.queries.pulled_elements import LIVE_TASK
 from workqueues.rules.elements.messages import PulledHead
@@ -22,6 +23,7 @@ from workqueues.states import MASTER_TYPES, TASK
 from workqueues.states.elements import ELEMENT
 
 LONGEST_REASON = 255
+LONGEST_WORDS = 510
 
 _WORK_LEFT = "p.work - 'parameters' - 'inputs'"
 """What is kept of one that is over: the task has its own parameters and files."""
@@ -39,7 +41,8 @@ WHERE t.id = p.task_id AND p.ended_at IS NULL AND p.status IN ({ELEMENT.acceptin
 _ENDED = f"""
 UPDATE workqueues_pulledelement p SET status = e.status
 FROM (
-    SELECT o.id, CASE WHEN o.status = 'CancelRequested' OR t.status = 'aborted' THEN 'Canceled'
+    SELECT o.id, CASE
+            WHEN o.status = 'CancelRequested' OR o.given_back <> '' OR t.status = 'aborted' THEN 'Canceled'
             WHEN t.status IN ({TASK.completed.sql}) THEN 'Done' ELSE 'Failed' END AS status
     FROM workqueues_pulledelement o LEFT JOIN workqueues_task t ON t.id = o.task_id
     WHERE o.ended_at IS NULL AND o.refused = '' AND (t.id IS NULL OR t.ended_at IS NOT NULL)
@@ -61,10 +64,13 @@ FROM unnest(%(ids)s::bigint[], %(tolds)s::text[], %(priorities)s::int[], %(lease
 WHERE p.id = v.id AND p.ended_at IS NULL AND p.refused = ''
 """
 _OVER = f"""
-UPDATE workqueues_pulledelement p SET ended_at = now(), work = {_WORK_LEFT}
-WHERE p.id = ANY (%(ids)s) AND p.ended_at IS NULL AND p.refused = '' AND p.status = p.told
-    AND p.status IN ({Names(sorted(ELEMENT.final)).sql})
+UPDATE workqueues_pulledelement p SET status = CASE WHEN p.status IN ({ELEMENT.returnable.sql}) THEN 'Canceled' ELSE p.status END,
+    ended_at = now(), work = {_WORK_LEFT}
+WHERE p.id = ANY (%(ids)s) AND p.ended_at IS NULL AND p.refused = '' AND (
+    p.status = p.told AND p.status IN ({Names(sorted(ELEMENT.final)).sql})
+    OR p.task_id IS NULL AND p.status IN ({ELEMENT.returnable.sql}))
 """
+"""What ended at the parent before it was a task here, such as in a backup of before, becomes none any more."""
 _TOLD_FILES = """
 WITH mine AS (
     SELECT f.id FROM workqueues_file f JOIN unnest(%(ids)s::bigint[], %(states)s::text[]) AS v(id, status) USING (id)
@@ -189,6 +195,30 @@ def fail(id_: int, why: str) -> None:
             element.work = {**element.work, "fault": why[:510]}
             element.status = "Failed"
             element.save(update_fields=["work", "status"])
+
+
+def give_back(id_: int, why: str, who: str) -> bool:
+    """This broker gives an element back to the parent by itself, and kills its task: whether it did. Its ends are told as those
+    of any other that has ended, with the reason. Raises NotAllowed where its task ends already.
+    """
+    with transaction.atomic():
+        rows = PulledElement.objects.select_for_update(skip_locked=True).filter(
+            id=id_, ended_at=None, refused="", given_back="", status__in=ELEMENT.returnable
+        )
+        if (element := rows.first()) is None:
+            return False
+        element.given_back = why[:LONGEST_WORDS]
+        if element.task_id is None:
+            element.status = "Canceled"
+        else:
+            command(element.task_id, "kill", who, f"given back to the parent: {why}"[:LONGEST_REASON])
+        element.save(update_fields=["given_back", "status"])
+    return True
+
+
+def note_given_back(id_: int, why: str) -> None:
+    """What is left of an element whose task has ended goes back to the parent, which does not take what became of it."""
+    PulledElement.objects.filter(id=id_, ended_at=None, refused="", given_back="").update(given_back=why[:LONGEST_WORDS])
 
 
 def _run(sql: str, values: Mapping[str, Any]) -> int:

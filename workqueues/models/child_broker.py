@@ -77,6 +77,8 @@ class Installation(models.Model):
     mark = models.BigIntegerField(default=0, db_default=0, help_text="grows while the broker works")
     changed_at = models.DateTimeField(db_default=Now(), help_text="when this incarnation began")
     why = models.CharField(max_length=255, blank=True, default="", db_default="", help_text="why it began")
+    works_since = models.DateTimeField(db_default=Now(), help_text="since when its agents speak to other brokers without a gap")
+    worked_at = models.DateTimeField(db_default=Now(), help_text="when they last did")
 
     def __str__(self) -> str:
         return str(self.instance)

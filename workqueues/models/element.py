@@ -85,6 +85,16 @@ class Element(models.Model):
     sentence = models.CharField(max_length=510, blank=True, default="", db_default="", help_text="what the child says of it")
     decision = models.TextField(blank=True, default="", db_default="", help_text="the child's last decision, in words")
     told_at = models.DateTimeField(null=True, blank=True, help_text="when the child last said something of it")
+    returned_by = models.ForeignKey(
+        ChildBroker, models.PROTECT, null=True, blank=True, db_index=False, related_name="+",
+        help_text="the child that gave it back last"
+    )  # fmt: skip
+    n_returned = models.IntegerField(
+        default=0, db_default=0, help_text="how often in a row children gave it back without an end of a file"
+    )
+    rests_until = models.DateTimeField(
+        null=True, blank=True, help_text="so long it is kept from children, since it was given back"
+    )
 
     class Meta:
         constraints = [
@@ -110,6 +120,9 @@ class Element(models.Model):
             models.Index(fields=["child"], name="element_negotiating", condition=Q(status="Negotiating")),
             models.Index(fields=["task", "is_aside", "id"], name="element_waiting_of_task", condition=Q(status="Available")),
             models.Index(fields=["located_at"], name="element_located", condition=Q(status="Available")),
+            models.Index(
+                fields=["rests_until"], name="element_rests", condition=Q(status="Available", rests_until__isnull=False)
+            ),
             models.Index(fields=["lease_until"], name="element_lease", condition=Q(lease_until__isnull=False)),
             models.Index(fields=["child", "id"], name="element_of_child", condition=Q(status__in=TAKEN)),
             models.Index(fields=["status", "-id"], name="element_list_by_state"),

@@ -34,6 +34,10 @@ class PulledElement(models.Model):
         max_length=255, blank=True, default="", db_default="", help_text="why the parent no longer gives it to us"
     )
 
+    given_back = models.CharField(
+        max_length=510, blank=True, default="", db_default="", help_text="why this broker gives it back to the parent"
+    )
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["element_id", "try_nr", "incarnation"], name="pulled_element_once"),

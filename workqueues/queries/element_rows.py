@@ -34,7 +34,9 @@ FROM unnest(%(states)s::text[]) AS s(status)
 
 @dataclass(frozen=True, slots=True)
 class ElementRow:
-    """One element in a list. `child`: who has it, or had it last; `files_left`: without an end yet."""
+    """One element in a list. `child`: who has it, or had it last; `returned_by`: who gave it back last; `files_left`: without an
+    end yet.
+    """
 
     id: int
     task_id: int
@@ -54,6 +56,9 @@ class ElementRow:
     lease_until: datetime | None
     sentence: str
     told_at: datetime | None
+    returned_by: str
+    n_returned: int
+    rests_until: datetime | None
 
     @property
     def files_left(self) -> int:
@@ -75,7 +80,7 @@ class ChildAnswer:
 
 _SAME = (
     "id", "task_id", "status", "status_since", "priority", "jobs", "n_files", "n_files_finished", "n_files_failed", "site",
-    "try_nr", "lease_until", "sentence", "told_at",
+    "try_nr", "lease_until", "sentence", "told_at", "n_returned", "rests_until",
 )  # fmt: skip
 
 
@@ -87,7 +92,8 @@ def elements_in(scope: VoScope, using: str = "default") -> QuerySet[Element]:
 def told_of(elements: QuerySet[Element]) -> QuerySet[Element]:
     """Elements with what of their tasks, groups and children is shown with them: of a group that is gone nothing."""
     child, team = Coalesce("child__name", Value("")), Coalesce("group__team", Value(""))
-    return elements.annotate(task_name=F("task__task_name"), vo=F("task__vo"), team=team, child_name=child)
+    giver = Coalesce("returned_by__name", Value(""))
+    return elements.annotate(task_name=F("task__task_name"), vo=F("task__vo"), team=team, child_name=child, giver=giver)
 
 
 def element_rows(elements: QuerySet[Element]) -> list[ElementRow]:
@@ -102,6 +108,7 @@ def element_row(element: Element) -> ElementRow:
         **{name: getattr(element, name) for name in _SAME},
         **{name: beside[name] for name in ("task_name", "vo", "team")},
         child=beside["child_name"],
+        returned_by=beside["giver"],
     )
 
 

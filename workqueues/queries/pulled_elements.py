@@ -34,7 +34,8 @@ WITH chosen AS MATERIALIZED (
 SELECT p.id, p.element_id, p.try_nr, p.incarnation, p.status, p.told, p.task_id, p.priority, coalesce(t.status, ''),
     coalesce(t.command_by, ''), CASE WHEN p.status = 'Failed' THEN coalesce(p.work ->> 'fault', '') ELSE '' END, c.due,
     coalesce((SELECT 100 * sum(d.n_files_finished + d.n_files_failed) / nullif(sum(d.n_files), 0) FROM workqueues_dataset d
-        WHERE d.task_id = p.task_id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL), 0)::int
+        WHERE d.task_id = p.task_id AND d.type IN ({MASTER_TYPES.sql}) AND d.master_id IS NULL), 0)::int, p.given_back,
+    extract(epoch FROM now() - t.ended_at)::float8
 FROM chosen c JOIN workqueues_pulledelement p ON p.id = c.id LEFT JOIN workqueues_task t ON t.id = p.task_id
 ORDER BY p.told_at NULLS FIRST, p.id
 """
@@ -83,7 +84,8 @@ FROM (SELECT id, ended_at, task_id IS NULL AND work ? 'fault' AS broke, work ->>
 
 class TellableElement(NamedTuple):
     """An element of which something is to be told: `due`: ends of files are; `fault`: why it could not become a task here;
-    `percent`: files of its task that have ended.
+    `percent`: files of its task that have ended; `given_back`: why this broker gives it back; `ended_s`: seconds
+    since its task ended, None: it has not.
     """
 
     id: int
@@ -99,6 +101,8 @@ class TellableElement(NamedTuple):
     fault: str
     due: bool
     percent: int
+    given_back: str = ""
+    ended_s: float | None = None
 
     @property
     def task_ended(self) -> bool:

@@ -14,7 +14,7 @@ MOST_LOOKED_AT = 1_000
 MOST_SHOWN = 5
 
 _HEAD = """
-SELECT i.counts, p.element_id, p.try_nr, p.parent_task_id, coalesce(b.url, ''), p.status, p.refused, p.told_at
+SELECT i.counts, p.element_id, p.try_nr, p.parent_task_id, coalesce(b.url, ''), p.status, p.refused, p.told_at, p.given_back
 FROM (SELECT %(task)s::bigint AS id) AS t
 LEFT JOIN workqueues_elementinbox i ON i.task_id = t.id
 LEFT JOIN workqueues_pulledelement p ON p.task_id = t.id

@@ -12,6 +12,7 @@ from django.db.models import F
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.copying import copy_lines, escaped, take_ids
 from broker_site.foundation.sql.prepared import run_together
+from workqueues.ledger.elements.files import keep_files
 from workqueues.ledger.files import JobOutcome, MadeFile, TryLimit, settling
 from workqueues.ledger.outputs import CatalogueEntry, registered_before, registering
 from workqueues.models import Dataset, Element, File, OutputTemplate
@@ -38,8 +39,9 @@ class _Fresh:
     outputs: Sequence[OutputTold]
 
 
-def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str]) -> int:
+def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str], keep_s: float = 0.0) -> int:
     """Settle what ended of a locked element, in the caller's transaction: how many files. What was settled before is passed over.
+    `keep_s`: so long what came back unused stays in the element.
 
     The datasets of its inputs are locked. Raises Refused.
     """
@@ -60,6 +62,8 @@ def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str
     if new:
         outcomes.append(JobOutcome(0, "finished", (), outputs=list(new), made=made, element_id=element.id))
     run_together(settling(outcomes))
+    if unused := by_end.get("unused"):
+        keep_files(unused, keep_s)
     _count(element, by_end, Counter(new.values()))
     look_after_commit("finish", "merge")
     return sum(map(len, by_end.values()))

@@ -14,16 +14,18 @@ from workqueues.ledger.elements.ends import Refused, settle_ends
 from workqueues.ledger.elements.files import leave_files, lock_datasets, use_files
 from workqueues.ledger.elements.moves import move_elements
 from workqueues.ledger.elements.renewals import Renewed, renew
-from workqueues.ledger.elements.returning import return_unsettled
+from workqueues.ledger.elements.returning import NO_TERMS, ReturnTerms, give_back, return_unsettled
 from workqueues.ledger.moves import move_dataset, move_task
-from workqueues.models import Dataset, Element, Task
+from workqueues.models import Dataset, Element, File, Task
 from workqueues.queries.speakers import Speaker
 from workqueues.rules.elements.messages import ElementReport
-from workqueues.states import OUTPUT_DATASET, WRITTEN_TYPES
+from workqueues.states import INPUT_FILE, OUTPUT_DATASET, WRITTEN_TYPES
 from workqueues.states.elements import ELEMENT
 
 GONE = "this element is not this broker's, or not in this try"
 """What a child is told of an element that it does not have."""
+MOST_REFUSALS = 20
+"""So many ends of one element that cannot be taken are looked for; those behind them wait for the next report."""
 
 
 @dataclass(slots=True)
@@ -42,11 +44,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ReportTerms:
-    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows."""
+    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows; what
+    becomes of an element that is given back.
+    """
 
     lease_s: float
     who: str
     storages: Collection[str] = field(default_factory=frozenset)
+    returns: ReturnTerms = NO_TERMS
 
 
 def take_reports(child: Speaker, reports: Sequence[ElementReport], terms: ReportTerms) -> list[Verdict]:
@@ -72,7 +77,7 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
         if element is None or not _is_of(element, child, report.try_nr, report.incarnation):
             verdict.why = GONE
             return verdict
-        if element.status in ELEMENT.final:
+        if element.status in ELEMENT.final or element.status in ELEMENT.waiting:
             verdict.verdict = "ended"
             return verdict
         if element.status == "Negotiating":
@@ -82,22 +87,37 @@ def _take(child: Speaker, report: ElementReport, terms: ReportTerms) -> Verdict:
             _acquire(element, child, terms.who)
         if report.state == "Running" and element.status == "Acquired":
             _move(element, "Running", terms.who, f"{child.name} makes jobs of it")
-        try:
-            verdict.settled = settle_ends(element, report.ends, terms.storages)
-        except Refused as refused:
-            verdict.why = str(refused)
+        verdict.settled, verdict.why = _settle(element, report, terms)
         _note(element, report, terms.lease_s)
         if report.state in ELEMENT.final and not verdict.why:
-            _end(element, report, child, terms.who)
+            _end(element, report, child, terms)
         task = Task.objects.only("status", "current_priority").get(id=element.task_id)
-        verdict.verdict = "ended" if element.status in ELEMENT.final else "held"
+        verdict.verdict = "held" if element.status in ELEMENT.taken else "ended"
         verdict.wish = _wish(element.status, task.status)
         verdict.priority, verdict.lease_s = task.current_priority, terms.lease_s
     return verdict
 
 
+def _settle(element: Element, report: ElementReport, terms: ReportTerms) -> tuple[int, str]:
+    """How many files of a locked element ended, and why ends could not be taken: one that cannot holds up no other."""
+    settled, refusals, parts = 0, list[str](), [report.ends]
+    while parts and len(refusals) < MOST_REFUSALS:
+        ends = parts.pop()
+        try:
+            settled += settle_ends(element, ends, terms.storages, terms.lease_s)
+        except Refused as refused:
+            if len(ends) == 1:
+                refusals.append(str(refused))
+            else:
+                half = len(ends) // 2
+                parts += [ends[half:], ends[:half]]
+    return settled, refusals[0] if refusals else ""
+
+
 def _is_of(element: Element, child: Speaker, try_nr: int, incarnation: UUID) -> bool:
-    return (element.child_id, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
+    """Whether the child has it, or had it in this try until it was given back or ended."""
+    had_by = element.returned_by_id if element.status in ELEMENT.waiting else element.child_id
+    return (had_by, element.try_nr, element.incarnation) == (child.id, try_nr, incarnation)
 
 
 def _wish(status: str, task_status: str) -> str:
@@ -141,16 +161,24 @@ def _note(element: Element, report: ElementReport, lease_s: float) -> None:
         )
 
 
-def _end(element: Element, report: ElementReport, child: Speaker, who: str) -> None:
-    """The child is done with it: what it did not settle comes back, for another element."""
-    left = return_unsettled([element.id]).get(element.id, 0)
-    leave_files([element.id])
+def _end(element: Element, report: ElementReport, child: Speaker, terms: ReportTerms) -> None:
+    """The child is done with it. Files that it did not settle wait for another try, unless they are not wanted any more."""
+    return_unsettled([element.id])
     element.refresh_from_db(fields=["n_files_finished", "n_files_failed", "status"])
+    look_after_commit("offer", "finish", "command")
+    came_back = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused).count()
+    if came_back and element.status != "CancelRequested":
+        tried = element.status == "Running" or report.state != "Canceled"
+        why = report.sentence if report.state != "Done" else "it is done, but without these files"
+        give_back(element, child, why, terms.returns, terms.who, tried=tried)
+        element.refresh_from_db(fields=["status"])
+        return
+    leave_files([element.id])
     counted = f"{element.n_files_finished} of {element.n_files} files finished, {element.n_files_failed} failed"
-    why = f"{child.name}: {counted}" + (f", {left} came back" if left else "")
-    if element.status == "CancelRequested" or report.state == "Canceled":
+    why = f"{child.name}: {counted}" + (f", {came_back} came back" if came_back else "")
+    whole = element.n_files_finished + element.n_files_failed == element.n_files
+    if element.status == "CancelRequested" or (report.state == "Canceled" and not whole):
         end = "Canceled"
     else:
         end = "Done" if element.n_files_finished or not element.n_files_failed else "Failed"
-    _move(element, end, who, why)
-    look_after_commit("offer", "finish", "command")
+    _move(element, end, terms.who, why)

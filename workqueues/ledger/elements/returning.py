@@ -1,8 +1,10 @@
-"""What a child broker did not settle comes back: its lease is over, or it was cancelled (decision J3)."""
+"""What a child broker did not settle comes back: it gives it back, its lease is over, or it was cancelled (decision J3)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import NamedTuple
 
 from django.db import connection, transaction
 from django.db.models import Q
@@ -10,10 +12,13 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import run_together
-from workqueues.ledger.elements.files import free_files, leave_files, lock_datasets, pick_again
+from workqueues.ledger.elements.files import free_files, give_up_files, leave_files, lock_datasets, pick_again
 from workqueues.ledger.elements.moves import move_elements
 from workqueues.ledger.files import JobOutcome, settling
-from workqueues.models import ChildBroker, Element, File
+from workqueues.models import ChildBroker, Element, ElementInput, File
+from workqueues.queries.speakers import Speaker
+from workqueues.rules.elements.giving_back import is_given_up, rest_s, returns_in_a_row
+from workqueues.rules.jobs.retry_pause import NO_PAUSE, RetryPause
 from workqueues.states import INPUT_FILE
 from workqueues.states.elements import ELEMENT
 
@@ -89,12 +94,42 @@ def _wait_again(element: Element, why: str, who: str) -> None:
         move_elements([element.id], "Done" if element.n_files_finished else "Failed", who, f"{why}; nothing of it is left")
 
 
+class ReturnTerms(NamedTuple):
+    """How long an element rests that a child gave back, and how often in a row it may be given back; 0: any number of times."""
+
+    pause: RetryPause = NO_PAUSE
+    most: int = 0
+
+
+NO_TERMS = ReturnTerms()
+
+
+def give_back(element: Element, child: Speaker, why: str, terms: ReturnTerms, who: str, *, tried: bool) -> None:
+    """A child gives a locked element back whose files are not all ended: they wait in it again, and it rests, in no group until
+    the agent `offer` has located it. The caller holds the locks of their datasets, and none of them runs any more.
+
+    Given back too often in a row, without the end of a file between, its files fail. `tried`: whether this time counts.
+    """
+    progress = ElementInput.objects.filter(element_id=element.id, try_nr=element.try_nr, status__in=("used", "failed")).exists()
+    n = returns_in_a_row(element.n_returned, tried=tried, progress=progress)
+    why = f"{child.name} gave it back: {why}" if why else f"{child.name} gave it back"
+    if is_given_up(n, terms.most):
+        why = f"given back by child brokers {n} times in a row; the last time: {why}"
+        give_up_files(element.id, element.try_nr, f"element:{element.id}", why)
+    _wait_again(element, why, who)
+    rest = timedelta(seconds=rest_s(n, terms.pause))
+    columns = {"returned_by_id": child.id, "n_returned": n}
+    Element.objects.filter(id=element.id).update(**columns)
+    Element.objects.filter(id=element.id, status="Available").update(group=None, rests_until=Now() + rest)
+
+
 def _waiting(element: Element) -> int:
     """How many files wait in it. Of records, whose numbers follow each other, none do once some have ended: they are cut anew."""
     left = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused)
     if element.dataset.type == "pseudo_input" and left.count() < element.n_files:
         return 0
-    return pick_again([element.id]).get(element.id, 0) + File.objects.filter(element_id=element.id, status="picked").count()
+    pick_again([element.id])
+    return File.objects.filter(element_id=element.id, status="picked").count()
 
 
 def cancel(task_id: int, who: str, why: str, *, spared: bool = False) -> int:

@@ -36,7 +36,9 @@ class ElementAtChild:
 
 @dataclass(frozen=True, slots=True)
 class ParentElement:
-    """The element of the parent broker that a task here does. `refused`: why the parent no longer gives it."""
+    """The element of the parent broker that a task here does. `refused`: why the parent no longer gives it; `given_back`: why
+    this broker gives it back.
+    """
 
     element_id: int
     try_nr: int
@@ -45,12 +47,15 @@ class ParentElement:
     status: str
     refused: str = ""
     told_at: datetime | None = None
+    given_back: str = ""
 
     def line(self) -> str:
         """What it does, and what the parent knows of it."""
         head = f"It does element {self.element_id} of task {self.parent_task_id} of the parent {self.parent}"
         if self.refused:
             return f"{head}, which gives it no more: {self.refused.rstrip('.')}."
+        if self.given_back:
+            return f"{head}, which was given back: {self.given_back.rstrip('.')}."
         told = f"told {self.told_at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if self.told_at else "not yet told"
         return f"{head} (try {self.try_nr}, {self.status} here, {told})."
 

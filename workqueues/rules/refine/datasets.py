@@ -94,13 +94,15 @@ def _merged_file(template: OutputTemplatePlan, only: Collection[str]) -> OutputT
 def _premerged_file(
     template: OutputTemplatePlan, datasets: Sequence[DatasetPlan], before: Mapping[str, int]
 ) -> OutputTemplatePlan:
-    """How the files are named that are merged into those of the template; `before`: their datasets by stream."""
+    """How the files are named that are merged into those of the template; `before`: their datasets by stream.
+
+    Their serial numbers begin where those of the template do: the same numbers keep them from the names of other tasks, too.
+    """
     return replace(
         template,
         dataset_index=before[premerged.stream_name(datasets[template.dataset_index].stream_name)],
         filename_template=premerged.file_name(template.filename_template),
         stream_name=premerged.stream_name(template.stream_name),
-        serial_nr=0,
         out_type=f"{premerged.TYPE_PREFIX}{template.out_type}",  # type: ignore[arg-type]
     )
 
