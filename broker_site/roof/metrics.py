@@ -26,7 +26,7 @@ from brokerage.models import ComputingQueue
 from brokerage.queries.idle_slots import idle_at_queues
 from brokerage.states import JOB
 
-_TASKS = "SELECT status, sum(n)::bigint FROM brokerage_tasklevel GROUP BY 1"
+_TASKS = "SELECT state, sum(n)::bigint FROM brokerage_tasklevel GROUP BY 1"
 _QUARANTINED = "SELECT count(*) FROM workqueues_task WHERE quarantined_at IS NOT NULL"
 _JOBS = """
 SELECT l.what, sum(l.n)::bigint FROM brokerage_tallylevel l JOIN brokerage_tallygroup g ON g.id = l.group_id

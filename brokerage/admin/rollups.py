@@ -55,10 +55,10 @@ class TallyLevelAdmin(ReadOnlyAdmin):
 class TaskLevelAdmin(ReadOnlyAdmin):
     """How many tasks of a VO are in a state, as they were last counted."""
 
-    list_display = ("id", "vo", "status", "n")
-    list_filter = ("vo", "status")
+    list_display = ("id", "vo", "state", "n")
+    list_filter = ("vo", "state")
     ordering = ("id",)
-    search_fields = ("=status",)
+    search_fields = ("=state",)
     search_help_text = "State."
 
 

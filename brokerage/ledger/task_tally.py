@@ -8,12 +8,12 @@ from workqueues.states import TASK
 
 COUNT = f"""
 WITH facts AS MATERIALIZED (
-    SELECT vo, status, count(*) AS n FROM workqueues_task WHERE status IN ({TASK.live.sql}) GROUP BY 1, 2
+    SELECT vo, status AS state, count(*) AS n FROM workqueues_task WHERE status IN ({TASK.live.sql}) GROUP BY 1, 2
 ), gone AS (
-    DELETE FROM brokerage_tasklevel l WHERE NOT EXISTS (SELECT FROM facts f WHERE f.vo = l.vo AND f.status = l.status)
+    DELETE FROM brokerage_tasklevel l WHERE NOT EXISTS (SELECT FROM facts f WHERE f.vo = l.vo AND f.state = l.state)
 )
-INSERT INTO brokerage_tasklevel (vo, status, n) SELECT vo, status, n FROM facts
-ON CONFLICT (vo, status) DO UPDATE SET n = EXCLUDED.n WHERE brokerage_tasklevel.n <> EXCLUDED.n
+INSERT INTO brokerage_tasklevel (vo, state, n) SELECT vo, state, n FROM facts
+ON CONFLICT (vo, state) DO UPDATE SET n = EXCLUDED.n WHERE brokerage_tasklevel.n <> EXCLUDED.n
 """
 
 

@@ -75,14 +75,14 @@ class TaskLevel(models.Model):
 
     id = models.BigAutoField(primary_key=True)
     vo = models.CharField(max_length=32)
-    status = models.CharField(max_length=16)
+    state = models.CharField(max_length=16)
     n = models.BigIntegerField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["vo", "status"], name="task_level_once")]
+        constraints = [models.UniqueConstraint(fields=["vo", "state"], name="task_level_once")]
 
     def __str__(self) -> str:
-        return f"{self.vo} {self.status}: {self.n}"
+        return f"{self.vo} {self.state}: {self.n}"
 
 
 class TallyBucket(models.Model):

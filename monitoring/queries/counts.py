@@ -44,8 +44,8 @@ class StateCounts:
 
 _TASKS = """
 WITH newest AS (SELECT COALESCE(max(id), 0) AS id FROM workqueues_task)
-SELECT status, true, sum(n)::bigint, 0, 0, NULL::timestamptz FROM brokerage_tasklevel
-WHERE %(everything)s OR vo = ANY(%(vos)s) GROUP BY status
+SELECT state, true, sum(n)::bigint, 0, 0, NULL::timestamptz FROM brokerage_tasklevel
+WHERE %(everything)s OR vo = ANY(%(vos)s) GROUP BY state
 UNION ALL SELECT '', true, 0, 0, (SELECT id FROM newest), (SELECT counted_at FROM brokerage_tallymark)
 UNION ALL
 SELECT t.status, false, count(*), count(*) FILTER (WHERE t.ended_at > now() - interval '1 hour'), (SELECT id FROM newest), NULL

@@ -119,7 +119,7 @@ def counts(job_id: int) -> None:
     """What the agent tally writes, which it does only of transactions that are over."""
     count_changes(1)
     group, _ = TallyGroup.objects.get_or_create(family="vo", vo="demo")
-    TaskLevel.objects.get_or_create(vo="demo", status="running", defaults={"n": 1})
+    TaskLevel.objects.get_or_create(vo="demo", state="running", defaults={"n": 1})
     TallyLevel.objects.get_or_create(group=group, what="running", defaults={"n": 1})
     TallyBucket.objects.create(group=group, step_s=60, what="started", at=timezone.now(), n=1)
     ErrorFingerprint.objects.create(

@@ -194,7 +194,7 @@ def test_metrics_are_for_who_may_read_agents(client: Client, admin_client: Clien
     assert client.get("/metrics").status_code == 401
     group = TallyGroup.objects.create(family="vo", vo="demo")
     TallyLevel.objects.create(group=group, what="running", n=3)
-    TaskLevel.objects.create(vo="demo", status="registered", n=1)
+    TaskLevel.objects.create(vo="demo", state="registered", n=1)
     TallyMark.objects.create(seen="1:1:", counted_at=datetime(2026, 5, 4, tzinfo=UTC))
     text = admin_client.get("/metrics").content.decode()
     assert 'gridbroker_tasks{status="registered"} 1.0' in text

@@ -242,7 +242,7 @@ def test_ends_that_cannot_be_taken_hold_up_no_others() -> None:
     child = Child()
     (head,) = child.pulled()
     (work,) = child.work(head)
-    jobs = [ended(work, n, *files_of(work)[2 * n : 2 * n + 2]) for n in range(3)]
+    jobs = [ended(work, n + 1, *files_of(work)[2 * n : 2 * n + 2]) for n in range(3)]
     jobs[1]["outputs"][0]["storage"] = "NOWHERE"
     (verdict,) = child.report(child.of(head, "Running", *jobs))
     assert (verdict["verdict"], verdict["settled"]) == ("held", 4)

@@ -58,7 +58,7 @@ def test_files_of_others(lfn: str, path: str) -> None:
     end = {"inputs": [{"lfn": a, "end": "finished"}], "outputs": [output]}
     (verdict,) = child.report(child.of(head, "Running", end))
     assert (verdict["verdict"], verdict["settled"]) == ("held", 0)
-    assert "ends with another name" in verdict["why"] or "with a serial number of this try, 1 to 100" in verdict["why"]
+    assert "ends with another name" in verdict["why"] or "with a serial number of this try, 1 to 40" in verdict["why"]
     assert set(File.objects.filter(lfn=a).values_list("status", flat=True)) == {"running"}
     assert not CatalogueFile.objects.filter(lfn=lfn).exists()
 

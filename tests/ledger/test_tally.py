@@ -297,7 +297,7 @@ def test_groups_get_their_numbers_once(queue: ComputingQueue) -> None:
 def test_tasks_that_have_not_ended_are_counted_by_vo_and_state(queue: ComputingQueue) -> None:
     def counted() -> dict[tuple[str, str], int]:
         count_changes(MANY)
-        return {(level.vo, level.status): level.n for level in TaskLevel.objects.all()}
+        return {(level.vo, level.state): level.n for level in TaskLevel.objects.all()}
 
     first, second, _ = (submitted(parameters(name)) for name in ("a", "b", "c"))
     assert counted() == {("demo", "registered"): 3}
