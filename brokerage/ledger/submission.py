@@ -18,7 +18,7 @@ from brokerage.ledger.lease import OUTPUTS
 from brokerage.ledger.moves import move_jobs
 from brokerage.queries.submission import HeldJob
 from brokerage.rules.dispatch.settlement import Ending, JobVersion
-from brokerage.rules.submission.submission_cycle import CODES, UNREADABLE
+from brokerage.rules.submission.submission_cycle import CODES, UNSTARTABLE
 from brokerage.states import JOB, PILOT_CLOSED
 
 MOST_TRIES = 3
@@ -227,7 +227,7 @@ def end_lost(gone: Mapping[int, str], jobs: Sequence[HeldJob], who: str) -> int:
 def end_unstartable(jobs: Sequence[HeldJob], who: str) -> int:
     """Close the jobs whose pilots could not be started so often: how many."""
     bad = [_version(job) for job in jobs if job.tries >= MOST_TRIES and not job.claimed and not job.handle]
-    return end_seen(bad, "closed", who, f"{UNREADABLE}: {CODES[UNREADABLE]}", sub_status=PILOT_CLOSED, code=str(UNREADABLE))
+    return end_seen(bad, "closed", who, f"{UNSTARTABLE}: {CODES[UNSTARTABLE]}", sub_status=PILOT_CLOSED, code=str(UNSTARTABLE))
 
 
 def end_killed(jobs: Sequence[HeldJob], who: str) -> int:

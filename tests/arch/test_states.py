@@ -75,6 +75,8 @@ MOVES = {
     ("workqueues/ledger/more_tries.py", "_REVIVED"): f"failed -> ready; {_FILES}",
     ("workqueues/ledger/more_tries.py", "_PARTIAL"): f"ready -> partial; {_FILES}",
     ("workqueues/ledger/elements/moves.py", "_MOVE"): "the move of elements",
+    ("workqueues/ledger/elements/inboxes.py", "_OPEN"): "birth of an inbox, which has no machine: it follows its elements",
+    ("workqueues/ledger/elements/inboxes.py", "_follow"): "an inbox follows its elements and never goes back: inbox_state",
     (
         "workqueues/ledger/elements/pulling.py",
         "_GIVE",

@@ -19,6 +19,7 @@ from tests.builders import catalogue_dataset, grid, parameters, reading, submitt
 from tests.child_broker import SLOTS, Child, ended
 from tests.flow.steps import LIFE, run_agents, run_jobs
 from workqueues.ledger.commands import command
+from workqueues.ledger.elements import inboxes
 from workqueues.ledger.installation import begin_anew
 from workqueues.models import ChildBroker, Element, ElementChange, ElementInbox, File, FileChange, Replica, Task
 
@@ -31,10 +32,10 @@ def files_of(work: dict[str, Any]) -> list[str]:
     return [file["lfn"] for file in work["inputs"][0]["files"]]
 
 
-def divided(n_files: int, **more: Any) -> Task:
+def divided(n_files: int, name: str = "t", **more: Any) -> Task:
     """A task of so many files for child brokers, cut."""
-    catalogue_dataset("in.data", n_files)
-    task = submitted(reading("t", "in.data", workTo="children", **more))
+    catalogue_dataset(f"{name}.in", n_files)
+    task = submitted(reading(name, f"{name}.in", workTo="children", **more))
     run_agents(2, AGENTS)
     task.refresh_from_db()
     return task
@@ -374,3 +375,21 @@ def test_a_report_of_many_elements_that_go_on_costs_no_more_statements_than_of_o
         later = (element.lease_until or task.creation_date) - (before[element.id] or element.status_since)
         assert later > timedelta(seconds=50)
     assert is_sound()
+
+
+def test_the_inbox_of_a_task_tells_its_progress_however_many_others_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid("ALPHA")
+    monkeypatch.setattr(inboxes, "MOST_TASKS", 1)
+    gdpconfig.set_override("elements", "ELEMENT_FILES", "2", who="ada", why="test")
+    first, second = divided(4), divided(4, name="u")
+    child = Child()
+    heads = child.pulled(most=2)
+    (work, _) = child.work(*heads)
+    child.report(child.of(heads[0], "Running", ended(work, 1, *files_of(work))))
+    assert {head["task_id"] for head in heads} == {first.id}
+    for _ in range(2):
+        inboxes.refresh_inboxes()
+    told = {inbox.task_id: inbox for inbox in ElementInbox.objects.all()}
+    assert (told[first.id].counts, told[first.id].percent_complete) == ({"Acquired": 1, "Running": 1}, 50)
+    assert (told[second.id].counts, told[second.id].percent_complete) == ({"Available": 2}, 0)
+    assert all(inbox.is_open for inbox in told.values())

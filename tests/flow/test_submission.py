@@ -18,8 +18,8 @@ from brokerage.ledger.expiry import end_seen
 from brokerage.ledger.handing_out import handed_out_before
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Lease
-from brokerage.ledger.submission import Coming, claim, end_killed, forget_ended, renew, wait_at
-from brokerage.models import ComputingQueue, Job, JobResult, Site, SubmittedJob
+from brokerage.ledger.submission import Coming, claim, end_killed, end_unstartable, forget_ended, renew, wait_at
+from brokerage.models import ComputingQueue, Job, JobResult, JobSpec, Site, SubmittedJob
 from brokerage.queries.invariants import look
 from brokerage.queries.job_standing import job_standing
 from brokerage.queries.submission import held_jobs, site_facts
@@ -211,3 +211,17 @@ def test_the_hard_limit_holds_whatever_the_thresholds_say(max_jobs: int, sent: i
     assert submit() == sent
     if sent < 10:
         assert why(10) == {("SITE_ALPHA", "HardLimit")}
+
+
+def test_a_job_without_description_and_one_whose_pilot_cannot_be_started_end_with_a_code() -> None:
+    submission_queue(slots=100)
+    submitted(parameters(nEvents=20, nEventsPerJob=10))
+    run_agents()
+    blank, other = Job.objects.order_by("id")
+    JobSpec.objects.filter(job=blank).delete()
+    assert submit() == 2, "one is sent, one is closed"
+    SubmittedJob.objects.update(tries=3, handle="")
+    assert end_unstartable(held_jobs(), "test") == 1
+    codes = {result.job_id: result.error_code for result in JobResult.objects.all()}
+    assert codes == {blank.id: "71104", other.id: "71105"}
+    assert number("closed") == 2

@@ -14,6 +14,7 @@ from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
 from workqueues.ledger.elements import next_waiting, pulling
 from workqueues.ledger.elements.asides import follow_tasks
 from workqueues.ledger.elements.groups import remove_empty_groups
+from workqueues.ledger.elements.inboxes import refresh_inboxes
 from workqueues.ledger.elements.locations import due_elements
 from workqueues.ledger.elements.returning import end_overdue_cancellations, lapse, take_back_from_drained
 from workqueues.models import ChildBroker, Element, Task
@@ -24,6 +25,7 @@ END = f"""
 UPDATE workqueues_element SET status = 'Done', child_id = (SELECT min(id) FROM workqueues_childbroker)
 WHERE id > (SELECT min(id) + {WAITING} FROM workqueues_element)
 """
+INBOXES = "INSERT INTO workqueues_elementinbox (task_id, status, counts) SELECT id, 'Available', '{}' FROM workqueues_task"
 
 
 class ManyElements(TestCase):
@@ -38,6 +40,7 @@ class ManyElements(TestCase):
             cls.children = fill_world()
             cursor.execute(ELEMENTS.format(first=1, last=WAITING + ENDED))
             cursor.execute(END)
+            cursor.execute(INBOXES)
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for table in GUARDED:
                 cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
@@ -74,6 +77,7 @@ class ManyElements(TestCase):
             ("leases that are over", lambda: lapse(1000, "test"), "element_lease"),
             ("cancellations that are over", lambda: end_overdue_cancellations(60.0, 1000, "test"), "element_"),
             ("elements to locate", lambda: due_elements(1000, -1.0), "element_located"),
+            ("inboxes", refresh_inboxes, "inbox_counted"),
             ("groups without elements", lambda: remove_empty_groups(1000, -1.0), "element_"),
         )
         for what, act, index in doings:

@@ -162,9 +162,19 @@ class ElementInbox(models.Model):
     counts = models.JSONField(default=dict, help_text="state -> elements in it")
     percent_complete = models.SmallIntegerField(default=0, db_default=0, help_text="mean of those of its elements, percent")
     percent_success = models.SmallIntegerField(default=0, db_default=0)
+    is_open = models.BooleanField(default=True, db_default=True, help_text="not all of its elements have ended")
+    counted_at = models.DateTimeField(
+        null=True, blank=True, help_text="when they were counted last; null: not since some were cut"
+    )
 
     class Meta:
         verbose_name_plural = "element inboxes"
+        indexes = [
+            models.Index(
+                models.F("counted_at").asc(nulls_first=True), models.F("task"),
+                name="inbox_counted", condition=Q(is_open=True),
+            )
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return f"task {self.task_id}: {self.status}"

@@ -14,14 +14,14 @@ from brokerage.rules.submission.site_thresholds import SiteThresholds, Threshold
 from brokerage.rules.submission.under_thresholds import ABOVE, MOST_PER_CYCLE, JobGroup, Load, SiteLoad, submit
 from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
 
-NO_DESCRIPTION, UNREADABLE = 71104, 71105
+NO_DESCRIPTION, UNSTARTABLE = 71104, 71105
 """Codes of the errors of jobs of which nothing is said, and of those that nobody can start."""
 CODES: Mapping[int, str] = {
     NO_SITE: "no site is left to which it may go",
     ALL_CLOSED: "all sites to which it may go are down",
     ALL_DRAIN: "all sites to which it may go have drained for too long",
     NO_DESCRIPTION: "it has no description",
-    UNREADABLE: "its pilot cannot be started",
+    UNSTARTABLE: "its pilot cannot be started",
 }
 CONDITION_TEXTS: Mapping[str, str] = {
     "NoPendingSlot": "as many jobs wait at the site as may",

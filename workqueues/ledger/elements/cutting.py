@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from broker_site.foundation.sql.copying import take_ids
 from workqueues.ledger.claims import lock_claimed
 from workqueues.ledger.elements.groups import GroupKey, groups
+from workqueues.ledger.elements.inboxes import open_inbox
 from workqueues.ledger.elements.moves import elements_born
 from workqueues.ledger.moves import Stale
 from workqueues.models import Element
@@ -64,3 +65,5 @@ def make_elements(run_id: str, task_id: int, dataset_id: int, new: Sequence[NewE
             cursor.execute(_GIVE, {"files": [file for file, _ in pairs], "elements": [id_ for _, id_ in pairs]})
             if cursor.rowcount != len(pairs):
                 raise Stale(f"{len(pairs) - cursor.rowcount} of {len(pairs)} files are no longer picked")
+        if new:
+            open_inbox(task_id)

@@ -2,53 +2,74 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from datetime import timedelta
+from collections.abc import Sequence
 
-from django.db import connection
+from django.db import connection, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from workqueues.models import ElementChange, ElementInbox
+from workqueues.models import ElementInbox
 from workqueues.rules.elements.course import inbox_state
+from workqueues.states.elements import ELEMENT
 
-LOOK_BACK_S = 120.0
-"""Changes of so long ago are looked at again, since a transaction shows them only at its end."""
-MOST_TASKS = 500
+MOST_TASKS = 200
+"""Tasks whose elements are counted at once: those that were not for longest."""
 
+_OPEN = """
+INSERT INTO workqueues_elementinbox (task_id, status, counts) VALUES (%s, 'Available', '{}')
+ON CONFLICT (task_id) DO UPDATE SET is_open = TRUE, counted_at = NULL
+WHERE NOT workqueues_elementinbox.is_open OR workqueues_elementinbox.counted_at IS NOT NULL
+"""
 _COUNTS = """
 SELECT e.task_id, e.status, count(*), sum(e.n_files), sum(e.n_files_finished + e.n_files_failed), sum(e.n_files_finished)
 FROM workqueues_element e WHERE e.task_id = ANY(%s) GROUP BY 1, 2
 """
 
 
-def refresh_inboxes() -> int:
-    """Bring the inboxes of tasks up to date whose elements moved of late: how many changed."""
-    recent = ElementChange.objects.filter(at__gt=Now() - timedelta(seconds=LOOK_BACK_S))
-    tasks = list(recent.order_by().values_list("task_id", flat=True).distinct()[:MOST_TASKS])
-    if not tasks:
-        return 0
-    counts: dict[int, dict[str, int]] = defaultdict(dict)
-    files: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])
+def open_inbox(task_id: int) -> None:
+    """The inbox of a task for which elements were just cut, made where there is none: they are counted next."""
     with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, [tasks])
-        for task_id, status, n, n_files, ended, finished in cursor.fetchall():
-            counts[task_id][status] = n
-            for i, more in enumerate((n_files, ended, finished)):
-                files[task_id][i] += int(more)
-    known = {inbox.task_id: inbox for inbox in ElementInbox.objects.filter(task_id__in=tasks)}
-    changed = 0
-    for task_id, by_state in counts.items():
-        inbox = known.get(task_id)
-        state = inbox_state(list(by_state), inbox.status if inbox else None)
-        total, ended, finished = files[task_id]
-        values = {
-            "status": state,
-            "counts": by_state,
-            "percent_complete": 100 * ended // total if total else 100,
-            "percent_success": 100 * finished // total if total else 100,
-        }
-        if inbox is None or any(getattr(inbox, name) != value for name, value in values.items()):
-            moved = {"status_since": Now()} if inbox is None or inbox.status != state else {}
-            ElementInbox.objects.update_or_create(task_id=task_id, defaults={**values, **moved})
-            changed += 1
+        cursor.execute(_OPEN, [task_id])
+
+
+def refresh_inboxes() -> int:
+    """Count the elements of tasks with some that have not ended, those first that were not counted for longest: how many inboxes
+    changed.
+
+    Two at once count different ones: who holds an inbox counts what is there then, so that no older count follows a newer one.
+    """
+    with transaction.atomic():
+        oldest = ElementInbox.objects.filter(is_open=True).order_by(F("counted_at").asc(nulls_first=True), "task_id")
+        inboxes = list(oldest.select_for_update(skip_locked=True, no_key=True)[:MOST_TASKS])
+        counted = _counted([inbox.task_id for inbox in inboxes])
+        changed = sum(_follow(inbox, counted.get(inbox.task_id, [])) for inbox in inboxes)
+        fields = ("status", "status_since", "counts", "percent_complete", "percent_success", "is_open", "counted_at")
+        ElementInbox.objects.bulk_update(inboxes, fields)
     return changed
+
+
+def _counted(tasks: Sequence[int]) -> dict[int, list[tuple[str, int, int, int, int]]]:
+    """By task: state, elements, their files, those that have ended, those that are finished."""
+    counted: dict[int, list[tuple[str, int, int, int, int]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [list(tasks)])
+        for task_id, status, *numbers in cursor.fetchall():
+            n, n_files, ended, finished = map(int, numbers)
+            counted.setdefault(task_id, []).append((status, n, n_files, ended, finished))
+    return counted
+
+
+def _follow(inbox: ElementInbox, rows: Sequence[tuple[str, int, int, int, int]]) -> bool:
+    """Set what the inbox says by the elements of its task: whether that is something new."""
+    was = (inbox.status, inbox.counts, inbox.percent_complete, inbox.percent_success)
+    state = inbox_state([status for status, _, _, _, _ in rows], inbox.status) or inbox.status
+    total = sum(n_files for _, _, n_files, _, _ in rows)
+    ended = sum(n for _, _, _, n, _ in rows)
+    finished = sum(n for _, _, _, _, n in rows)
+    if state != inbox.status:
+        inbox.status, inbox.status_since = state, Now()
+    inbox.counts = {status: n for status, n, _, _, _ in rows}
+    inbox.percent_complete = 100 * ended // total if total else 100
+    inbox.percent_success = 100 * finished // total if total else 100
+    inbox.is_open, inbox.counted_at = not set(inbox.counts) <= set(ELEMENT.final), Now()
+    return was != (inbox.status, inbox.counts, inbox.percent_complete, inbox.percent_success)
