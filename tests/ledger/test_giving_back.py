@@ -47,7 +47,7 @@ def test_it_comes_back_once_whoever_says_so_at_once() -> None:
         (head,) = child.pulled()
         (work,) = child.work(head)
         a, b, *_ = [file["lfn"] for file in work["inputs"][0]["files"]]
-        child.report(child.of(head, "Running", ended(work, n, a, b)))
+        child.report(child.of(head, "Running", ended(work, n + 1, a, b)))
         Element.objects.update(lease_until=F("lease_until") - timedelta(days=1))
         (of_child,) = ChildBroker.objects.all()
         said = {**child.of(head, "Canceled"), "sentence": "no numbers"}
