@@ -9,6 +9,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.models import JobSpec
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from workqueues.ledger.claims import claim_tasks
+from workqueues.ledger.commands import command
 from workqueues.ledger.picking import take_files
 from workqueues.models import Dataset, File, JobParamsTemplate, Task
 
@@ -73,3 +74,15 @@ def test_files_that_a_dead_generator_had_are_not_taken_for_the_end_of_the_datase
     for _ in range(2):
         run_agent("generate", looked=True)
     assert sorted(JobSpec.objects.values_list("n_input_files", flat=True)) == [2, 2]
+
+
+def test_the_last_files_that_a_generator_has_when_the_task_is_paused_are_used_when_it_goes_on(task: Task) -> None:
+    at_work = new_run("generate")
+    dataset = Dataset.objects.get(task_id=task.id, type="input")
+    claim_tasks(at_work.id, 60.0, ["ready"], 1)
+    assert len(take_files(at_work.id, task.id, dataset.id, 4)) == 4
+    command(task.id, "pause", "user:ada")
+    assert states(task) == {"ready"}
+    command(task.id, "resume", "user:ada")
+    run_agent("generate", looked=True)
+    assert states(task) == {"running"}

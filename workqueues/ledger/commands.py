@@ -132,7 +132,12 @@ def command(task_id: int, name: str, who: str, comment: str = "", changes: Mappi
 
 
 def _accept(task: Task, row: Command, who: str, comment: str, asked: Changed) -> Task:
-    """A locked task takes a command; with other parameters it is an incremental execution, as its inputs are looked at anew."""
+    """A locked task takes a command; with other parameters it is an incremental execution, as its inputs are looked at anew.
+
+    What the holder of its claim has picked is given back: where it was all that is left, no generator would look for it again.
+    """
+    if task.locked_by:
+        return_picked(task.id)
     if task.status == "throttled":
         forget_causes(task.id)
     before = task.old_status if task.status in TASK.resting else task.status
