@@ -24,7 +24,7 @@ MOST_WINDOWS = 3
 """Statements of one look."""
 BUDGET_S = 0.18
 """Time in which rows are looked for, so that the whole answer is there in 0.3 s."""
-SURE = 0.75
+SURE = 0.55
 """Part of the speed so far that the next look surely has: what lies further down is read more seldom, and others work too."""
 COUNTED = 10_000
 """Largest number that a list counts to."""
