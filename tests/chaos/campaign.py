@@ -17,6 +17,8 @@ from typing import Any
 VO = "demo"
 QUEUES: Mapping[str, int] = {"ALPHA": 3, "BETA": 2, "GAMMA": 2, "DELTA": 1}
 """Computing queue -> pilots there."""
+SUBMITTED, SUBMITTED_SLOTS = "EPSILON", 2
+"""The computing queue whose jobs are submitted, each with a pilot of its own, and how many of these run at a time."""
 MERGING, FAILING = 1, 2
 """Tasks by number: one merges its outputs; in one the first try of every file fails, as `sort` merges two files at least."""
 LATE: Mapping[int, Mapping[str, Any]] = {0: {"binding": "late_after", "bindingAfter": 1}, 3: {"binding": "late"}}
@@ -25,7 +27,9 @@ LATE: Mapping[int, Mapping[str, Any]] = {0: {"binding": "late_after", "bindingAf
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """The size of a run. Times in seconds; `folder` holds storage, software and everything else that a run writes."""
+    """The size of a run. Times in seconds; `folder` holds storage, software and everything else that a run writes; `submits`:
+    whether jobs are also submitted.
+    """
 
     folder: Path
     seed: int
@@ -35,6 +39,12 @@ class Campaign:
     lease_s: float = 10.0
     claim_s: float = 5.0
     outage_s: float = 4.0
+    submits: bool = False
+
+    @property
+    def queues(self) -> list[str]:
+        """Where jobs may run."""
+        return [*QUEUES, SUBMITTED] if self.submits else list(QUEUES)
 
     @property
     def files(self) -> int:
@@ -87,7 +97,7 @@ def write_files(campaign: Campaign) -> Iterator[tuple[str, list[InputFile]]]:
     campaign.software.mkdir(parents=True)
     (campaign.software / "sort").symlink_to("/usr/bin/sort")
     dice = random.Random(campaign.seed)
-    names = [endpoint(queue) for queue in QUEUES]
+    names = [endpoint(queue) for queue in campaign.queues]
     for name in names:
         (campaign.storage / name).mkdir(parents=True)
     for task in range(campaign.tasks):
@@ -142,6 +152,9 @@ def overrides(campaign: Campaign) -> Iterator[tuple[str, str, str, float | str]]
     for key, seconds in (("MOVER_CLAIM", 4.0), ("LINK_BLOCK", 4.0), ("SILENT_AFTER", 20.0)):
         yield "jedi", "transfers", key, seconds
     yield "jedi", "transfers", "MAX_ATTEMPTS", 20
+    # Few wait for their turn at a machine with few slots.
+    for key in ("FEWEST_CPU_SLOTS", "FEWEST_IO_SLOTS"):
+        yield "jedi", "submission", key, 2 * SUBMITTED_SLOTS
 
 
 def task_parameters(campaign: Campaign, task: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from broker_site.roof.embedded.process import Identity
 from broker_site.roof.supervisor import System
 from tests.chaos.history import History, wall_time
 
+SUBMITTED_PILOT = "submitted pilot"
 SMOKE: Mapping[str, int] = {
     "web worker": 3,
     "web master": 2,
@@ -30,6 +31,7 @@ SMOKE: Mapping[str, int] = {
     "beat": 2,
     "mover": 3,
     "pilot": 4,
+    SUBMITTED_PILOT: 3,
     "postgres backend": 2,
     "redis": 2,
 }
@@ -65,6 +67,8 @@ def victims(system: System, kind: str) -> list[int]:
         return children["worker"].pids()[1:]
     if kind in ("pilot", STOP):
         return [child.pid for name, child in children.items() if name.startswith("pilot-") and child.pid]
+    if kind == SUBMITTED_PILOT:
+        return _submitted_pilots(system)
     if kind == "postgres backend":
         return _backends(system)
     if kind in FREEZES:
@@ -103,6 +107,16 @@ def _backends(system: System) -> list[int]:
         pids = [row[0] for row in cursor.fetchall()]
     connection.close()
     return [pid for pid in pids if _parent(pid) == identity.pid]
+
+
+def _submitted_pilots(system: System) -> list[int]:
+    """Pilots that the worker has started, whoever is their parent now."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "brokerage.pilot" in words and "--job" in words and any(word.startswith(f"{system.folder}/") for word in words):
+            found.append(process.pid)
+    return found
 
 
 def _parent(pid: int) -> int:
@@ -158,6 +172,10 @@ class Faults:
         still = [kind for _ in range(0, standstills, len(STANDSTILLS)) for kind in dice.sample(STANDSTILLS, len(STANDSTILLS))]
         kinds = [*(kind for kind, n in kills.items() for _ in range(n)), *[STOP] * stops, *still[:standstills]]
         dice.shuffle(kinds)
+        early = [kind for kind in kinds if kind == SUBMITTED_PILOT]
+        kinds = [kind for kind in kinds if kind != SUBMITTED_PILOT]
+        for kind in early:  # later there may be nothing left to submit
+            kinds.insert(dice.randrange(len(kinds) // 2), kind)
         return cls(system, history, dice, stop_s, kinds, last_at=time.monotonic())
 
     def inject(self) -> bool:

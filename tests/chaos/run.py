@@ -25,7 +25,7 @@ from broker_site.roof.embedded.instance import ROOT
 from broker_site.roof.embedded.place import STATE, make_folder
 from broker_site.roof.embedded.users import own_user
 from broker_site.roof.supervisor import Pilot, System, running
-from tests.chaos.campaign import QUEUES, Campaign
+from tests.chaos.campaign import QUEUES, SUBMITTED, SUBMITTED_SLOTS, Campaign
 from tests.chaos.faults import SMOKE, SMOKE_STANDSTILLS, STANDSTILLS, STOP, STOPS, Faults
 from tests.chaos.history import History
 from tests.chaos.sleeping import Sleepers
@@ -92,6 +92,7 @@ class Run:
         self.token = made.token
         if self.mutant:
             switch_off(system.services.database_url)
+        self._let_submit(system)
         self.mark("prepared")
         return list(self._pilots(made.enrolments))
 
@@ -103,8 +104,28 @@ class Run:
             options = ("--operations", str(self.history.file))
             for slot in range(n):
                 name = f"{queue}-{slot}"
-                uid = own_user(self.campaign.folder, name).uid if os.geteuid() == 0 else None
+                uid = self._uid(name)
                 yield Pilot(queue, name, secret, work / str(slot), self.campaign.software, options, payload_uid=uid)
+
+    def _let_submit(self, system: System) -> None:
+        """Tell the worker how it starts the pilots of submitted jobs."""
+        slots, work = range(SUBMITTED_SLOTS), self.campaign.folder / "work" / SUBMITTED
+        work.mkdir(parents=True)
+        told = {
+            "server": system.url,
+            "software": str(self.campaign.software),
+            "work": str(work),
+            "enrolments": str(self.campaign.folder / "enrolments"),
+            "slots": len(slots),
+            "payload_uids": [uid for slot in slots if (uid := self._uid(f"{SUBMITTED}-{slot}")) is not None],
+        }
+        file = self.campaign.folder / "local-pilots.json"
+        file.write_text(json.dumps(told), encoding="utf-8")
+        system.environment["GRIDBROKER_LOCAL_PILOTS"] = str(file)
+
+    def _uid(self, slot: str) -> int | None:
+        """As whom the payloads of a slot run."""
+        return own_user(self.campaign.folder, slot).uid if os.geteuid() == 0 else None
 
     def work(self, system: System) -> dict[str, Any]:
         """Submit, break, wait, check: the result."""
@@ -183,7 +204,7 @@ class Run:
         self.mark("clean")
 
     def _result(self, system: System, faults: Faults, sleepers: Sleepers) -> dict[str, Any]:
-        seen = self.seen or Progress(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        seen = self.seen or Progress(*[0] * 12)
         checked = check(system.services.database_url, self.history.file)
         self.mark("checked")
         doubled = [v for v in checked["violations"] if v["what"].endswith(("used twice", "doubled"))]
@@ -204,6 +225,7 @@ class Run:
             "brought": seen.brought,
             "placed": seen.placed,
             "opened": seen.opened,
+            "submitted": seen.submitted,
             **checked,
         }
 
@@ -264,7 +286,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # through the blocks that stop everything
     with own_instance("unfenced" if options.mutant else "chaos") as instance:
         campaign = Campaign(
-            ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease, outage_s=options.outage
+            ROOT / STATE / instance / "campaign", seed, options.jobs, lease_s=options.lease, outage_s=options.outage, submits=True
         )
         result = run(campaign, instance, mutant=options.mutant, times=options.times)
         (campaign.folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")

@@ -14,7 +14,7 @@ from broker_site.foundation.gdpconfig import set_override
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.storages import note_mark
 from brokerage.models import ComputingQueue, QueueStorage, Site, StorageEndpoint
-from tests.chaos.campaign import QUEUES, VO, Campaign, InputFile, endpoint, overrides, write_files
+from tests.chaos.campaign import SUBMITTED, VO, Campaign, InputFile, endpoint, overrides, write_files
 from workqueues.models import CatalogueDataset, CatalogueFile, Replica
 
 
@@ -32,7 +32,7 @@ def make(campaign: Campaign) -> Credentials:
     with transaction.atomic():
         for app, component, name, value in overrides(campaign):
             set_override(component, name, value, app=app, who="chaos", why="compressed time")
-        for queue in QUEUES:
+        for queue in campaign.queues:
             _queue(campaign, queue)
         for name, files in write_files(campaign):
             register(name, files)
@@ -41,7 +41,7 @@ def make(campaign: Campaign) -> Credentials:
     user = ensure_user("demo", roles=[(VO, "submitter"), (VO, "production"), (VO, "operator")])
     made = Credentials(
         token=issue_user_token(user, vo=VO).text,
-        enrolments={queue: issue_enrolment(queue, site=f"SITE_{queue}").text for queue in QUEUES},
+        enrolments={queue: issue_enrolment(queue, site=f"SITE_{queue}").text for queue in campaign.queues},
     )
     connections.close_all()
     return made
@@ -52,6 +52,7 @@ def _queue(campaign: Campaign, name: str) -> None:
     path = campaign.storage / endpoint(name)
     storage = StorageEndpoint.objects.create(name=endpoint(name), site=site, free_gb=50_000, path=str(path))
     limits: dict[str, Any] = {"maxrss": 2000, "maxtime": 3600, "maxwdir": 5000, "corecount": 1, "corepower": 10}
+    limits["submission"] = "local" if name == SUBMITTED else "none"
     queue = ComputingQueue.objects.create(name=name, site=site, type="unified", **limits)
     for access in ("read_lan", "write_lan"):
         QueueStorage.objects.create(queue=queue, storage=storage, access=access, position=1)

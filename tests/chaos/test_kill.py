@@ -45,7 +45,7 @@ def chaos(*arguments: str, longest_s: float = LONGEST_S) -> dict[str, Any]:
 def line(name: str, result: dict[str, Any]) -> str:
     """A run in one line."""
     kills = result["kills"]
-    counted = ("jobs", "files", "brought", "placed", "opened", "lost", "doubled", "stuck")
+    counted = ("jobs", "files", "brought", "placed", "opened", "submitted", "lost", "doubled", "stuck")
     parts = [
         f"{sum(kills.values())} kills ({', '.join(f'{n} {kind}' for kind, n in kills.items())})",
         f"{result['stopped']} pilots stopped",
@@ -78,6 +78,7 @@ def test_nothing_is_lost_doubled_or_stuck_while_everything_is_killed_frozen_or_l
     assert result["opened"] > 0 or times == 1, (
         "jobs that no pilot of their queue took are open to others; in a short run few wait"
     )
+    assert result["submitted"] > jobs / 25, "some jobs run under pilots of their own"
     assert result["kills"] == {kind: n * times for kind, n in sorted(SMOKE.items())}
     assert result["stopped"] == STOPS * times
     assert len(result["standstills"]) == min(SMOKE_STANDSTILLS * times, len(STANDSTILLS))

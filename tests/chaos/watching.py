@@ -21,7 +21,9 @@ SELECT (SELECT count(*) FROM workqueues_task), (SELECT count(*) FROM workqueues_
     (SELECT count(*) FROM brokerage_transfer WHERE status = 'done'),
     (SELECT count(DISTINCT c.job_id) FROM brokerage_jobchange c JOIN brokerage_job j ON j.id = c.job_id
         WHERE j.computing_queue_id IS NOT NULL AND starts_with(c.why, 'made for any of ')),
-    (SELECT count(*) FROM brokerage_jobchange WHERE why ~ '^no pilot of .* open to any of ')
+    (SELECT count(*) FROM brokerage_jobchange WHERE why ~ '^no pilot of .* open to any of '),
+    (SELECT count(*) FROM brokerage_job j JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
+        WHERE q.submission <> 'none' AND j.status = 'finished')
 """
 HELD = """
 SELECT j.id FROM brokerage_job j JOIN brokerage_pilot p ON p.id = j.lease_holder WHERE p.slot = %s ORDER BY j.id DESC LIMIT 1
@@ -38,7 +40,7 @@ SERVER_ENDS = "57P"
 @dataclass(frozen=True, slots=True)
 class Progress:
     """Numbers of rows: in all, and of those that are in no final state. `placed`: jobs that were open from the start and have a
-    queue; `opened`: those of a queue that were opened to others.
+    queue; `opened`: those of a queue that were opened to others; `submitted`: those that finished under pilots of their own.
     """
 
     tasks: int
@@ -52,6 +54,7 @@ class Progress:
     brought: int
     placed: int
     opened: int
+    submitted: int
 
     @property
     def open(self) -> int:
