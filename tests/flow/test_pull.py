@@ -436,6 +436,8 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
     task = begun(parent)
     parent.says[5] = {"wish": "pause"}
     due()
+    for key in ("RETRY_PAUSE", "RETRY_PAUSE_MAX"):  # no job is made again meanwhile, however slow the machine is
+        set_override("jobbroker", key, 3600.0, who="test", why="test")
     end(take(queue))
     end(take(queue), BAD)
     set_override("elements", "STANDSTILL", 1.0, who="test", why="test")
