@@ -59,6 +59,7 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
     assert "54.5 %" in page  # MC: 60 of 110
     told = root.get(f"{LIST}Group/history/", follow=True).content.decode()
     assert "Group" in told.split('id="result_list"')[1]
+    assert "new: " in told, "in words, not as the document of its columns"
     assert "have a change history" not in told
 
 

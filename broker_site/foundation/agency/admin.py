@@ -29,7 +29,7 @@ class AgentAdmin(ReadOnlyAdmin):
     @admin.display(description="took, s", ordering="duration_s")
     def took(self, agent: Agent) -> str:
         """To the millisecond: what is stored has more digits than anybody reads."""
-        return "-" if agent.duration_s is None else f"{agent.duration_s:.3f}"
+        return f"{agent.duration_s:.3f}"
 
     @admin.display(description="last error")
     def fault(self, agent: Agent) -> str:
