@@ -195,4 +195,13 @@ FROM workqueues_cataloguefile f JOIN workqueues_cataloguedataset c ON c.id = f.d
         CASE WHEN f.id % 100 < 7 THEN 'queued' WHEN f.id % 100 < 10 THEN 'failed' ELSE 'done' END AS status) AS d
 WHERE f.id % 33 = 0 AND d.from <> d.site ORDER BY f.id
 """
-PARTS = (TRANSFERS,)
+TRANSFER_CHANGES = """
+INSERT INTO brokerage_transferchange (transfer_id, at, old, new, attempt, who, why)
+SELECT t.id, coalesce(t.ended_at, t.created_at) - interval '1 s' * m.before, m.old, m.new, m.attempt, 'agent:transfer', t.reason
+FROM brokerage_transfer t CROSS JOIN LATERAL (VALUES
+    ('-', 'queued', 0, 300), ('queued', 'submitting', 1, 20 + t.id % 100), ('submitting', 'submitted', 1, 20 + t.id % 100),
+    ('submitted', t.status, 1, 0)) AS m (old, new, attempt, before)
+WHERE m.new = 'queued' OR t.ended_at IS NOT NULL ORDER BY t.id, m.before DESC
+"""
+"""Without them a link would have carried all of its files in no time."""
+PARTS = (TRANSFERS, TRANSFER_CHANGES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -24,7 +24,19 @@ from broker_site.foundation.access.models import Role
 MOST_COUNTED = 10_000
 """Rows that a list counts and that its pages reach; narrow the search to reach others."""
 LARGEST_ID = (1 << 63) - 1
+SHORT = {
+    "vo": "VO", "vos": "VOs", "cpu": "CPU", "io": "I/O", "lfn": "LFN", "gb": "GB", "mb": "MB", "mbps": "MB/s", "hs06": "HS06",
+    "ce": "CE", "url": "URL",
+}  # fmt: skip
+"""Words of columns that are written otherwise where people read them."""
 _NEVER = frozenset({"password", "password1", "password2", "secret"})
+
+
+def call_columns(models: Iterable[type[Model]]) -> None:
+    """Let labels of the admin say `VO`, not `Vo`; a migration, which says the name as it was declared, sees nothing of it."""
+    for model in models:
+        for column in model._meta.local_fields:
+            column.verbose_name = " ".join(SHORT.get(word, word) for word in str(column.verbose_name).split(" "))
 
 
 class ReadingAdmin(admin.ModelAdmin):

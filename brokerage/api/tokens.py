@@ -209,7 +209,7 @@ def make_form(request: HttpRequest) -> HttpResponseBase:
             if isinstance(problem, Problem):
                 messages.error(request, f"{problem.field}: {problem.message}")
         return HttpResponseRedirect(back)
-    context = {"text": issued.text, "row": issued.credential, "section": "me"}
+    context = {"secret": issued.text, "row": issued.credential, "section": "me"}
     answer = render(request, "monitoring/token_made.html", context)
     answer.headers["Cache-Control"] = "no-store"
     return answer

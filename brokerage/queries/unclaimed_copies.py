@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 from uuid import UUID
 
@@ -35,9 +36,16 @@ def without_mover(database: BaseDatabaseWrapper) -> WaitingCopies:
         return WaitingCopies(*cursor.fetchone())
 
 
+def unclaimed_of(keys: Collection[UUID], using: str = DEFAULT_DB_ALIAS) -> frozenset[UUID]:
+    """The attempts of these whose copies wait for a mover; no statement where there are none."""
+    if not keys:
+        return frozenset()
+    return frozenset(LocalCopy.objects.using(using).filter(UNCLAIMED, key__in=keys).values_list("key", flat=True))
+
+
 def is_unclaimed(key: UUID | None, using: str = DEFAULT_DB_ALIAS) -> bool:
     """Whether the copy of an attempt waits for a mover."""
-    return key is not None and LocalCopy.objects.using(using).filter(UNCLAIMED, key=key).exists()
+    return key is not None and bool(unclaimed_of([key], using))
 
 
 def moverless(database: BaseDatabaseWrapper, longest_s: float) -> list[str]:

@@ -160,7 +160,8 @@ def put_problems(rows: Sequence[EditedRow], problems: Sequence[Problem]) -> list
         if row is None:
             others.append(problem)
         else:
-            row.problems.setdefault("name" if column in ("", "key", "vo") else column, problem.message)
+            message = problem.message.removeprefix(f"{column}: ")
+            row.problems.setdefault("name" if column in ("", "key", "vo") else column, message)
     return others
 
 

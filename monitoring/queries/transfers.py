@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from brokerage.models import ReplicaChange, Transfer, TransferWish
 from brokerage.queries.file_arrival import arrival_by, bringing
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from brokerage.queries.transfer_parts import copies_of_file, transfers_in, wishes_of_transfer
+from brokerage.queries.unclaimed_copies import unclaimed_of
 from brokerage.rules.explain.file_arrival import sentence, stand
 from brokerage.states import TRANSFER
 from monitoring.queries.changes import Move, transfer_moves
@@ -97,18 +98,23 @@ def visible_transfers(scope: VoScope) -> QuerySet[Transfer]:
 
 
 def transfer_rows(transfers: QuerySet[Transfer]) -> list[TransferRow]:
-    """The rows of a bounded query, in its order; one statement."""
-    return [transfer_row(transfer) for transfer in transfers.select_related("file__dataset")]
+    """The rows of a bounded query, in its order; one statement, and another where files are being copied."""
+    return rows_of(list(transfers.select_related("file__dataset")))
 
 
-def transfer_row(transfer: Transfer) -> TransferRow:
-    """A transfer that was read with its file and dataset."""
-    return TransferRow(
-        **{name: getattr(transfer, name) for name in SAME},
-        lfn=transfer.file.lfn,
-        dataset=transfer.file.dataset.name,
-        why=stand(bringing(transfer), clock.now()),
-    )
+def rows_of(transfers: Sequence[Transfer]) -> list[TransferRow]:
+    """Transfers that were read with their files and datasets."""
+    unclaimed = unclaimed_of([each.key for each in transfers if each.status == "submitted" and each.key], alias())
+    now = clock.now()
+    return [
+        TransferRow(
+            **{name: getattr(transfer, name) for name in SAME},
+            lfn=transfer.file.lfn,
+            dataset=transfer.file.dataset.name,
+            why=stand(replace(bringing(transfer), unclaimed=transfer.key in unclaimed), now),
+        )
+        for transfer in transfers
+    ]
 
 
 def links_above() -> Mapping[str, Any]:

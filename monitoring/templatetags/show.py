@@ -12,6 +12,7 @@ from django.conf import settings
 from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
 from broker_site.foundation.access.trace import trace_id as current_trace_id
 from broker_site.foundation.kernel import clock
@@ -41,6 +42,16 @@ SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 def ram_unit(unit: str) -> str:
     """The unit of a task's memory in words."""
     return RAM_UNITS.get(unit, unit)
+
+
+@register.filter
+def in_form(field: str) -> str:
+    """Where a fault of what was typed is, as the form has it: `lines[0].value` is `Line 1, value`."""
+    front, _, column = field.partition(".")
+    number = front.removeprefix("lines[").removesuffix("]")
+    if not (number.isascii() and number.isdigit()):
+        return capfirst(field.replace("_", " "))
+    return f"Line {int(number) + 1}" + (f", {column}" if column else "")
 
 
 @register.filter

@@ -83,7 +83,7 @@ def _tried(request: HttpRequest) -> HttpResponseBase:
         "trial": trial if checked else None,
         "checked": checked,
     }
-    return _shown(request, vo, vos, rows, standings, context, status=400 if problems and asked else 200)
+    return _shown(request, vo, vos, rows, standings, context, status=400 if problems and asked else 200, knows=("vo",))
 
 
 def _shown(

@@ -24,6 +24,7 @@ from monitoring.queries.submission import EDITED, site_edit
 from monitoring.views.page import page, show
 
 READ, EDIT = "config:read", "config:edit"
+LABELS = dict(zip(EDITED, ("State", "CPU slots", "I/O slots"), strict=True))
 
 
 @page(READ)
@@ -49,7 +50,7 @@ def submission_site(request: HttpRequest, name: str) -> HttpResponseBase:
             problems = [problem for problem in bad.problems if not (line.remove and problem.rule == "absent")]
     context: dict[str, Any] = {
         "edit": edit,
-        "fields": [(a, typed[a], _of(problems, a), edit.document[a]) for a in EDITED],
+        "fields": [(a, label, typed[a], _of(problems, a), edit.document[a]) for a, label in LABELS.items()],
         "problems": [problem for problem in problems if not any(problem.field.endswith(a) for a in EDITED)],
         "settable": SETTABLE,
         "asked": asked,
@@ -73,4 +74,5 @@ def line_of(name: str, typed: dict[str, str]) -> Line:
 
 
 def _of(problems: Sequence[Problem], attribute: str) -> str:
-    return "; ".join(problem.message for problem in problems if problem.field.endswith(f".{attribute}"))
+    told = (problem.message for problem in problems if problem.field.endswith(f".{attribute}"))
+    return "; ".join(message.removeprefix(f"{attribute}: ") for message in told)

@@ -13,7 +13,7 @@ from brokerage.models import Site
 from brokerage.queries.transfer_links import link_row
 from brokerage.states import TRANSFER
 from monitoring.queries.database import alias
-from monitoring.queries.transfers import TransferDetails, find_transfer, transfer_details, transfer_row, transfers_on_link
+from monitoring.queries.transfers import TransferDetails, find_transfer, rows_of, transfer_details, transfers_on_link
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
 
@@ -50,7 +50,7 @@ def _document(details: TransferDetails) -> dict[str, Any]:
     copies = [{name: getattr(copy, name) for name in COPY} for copy in details.copies]
     wishes = [{name: getattr(wish, name) for name in WISH} for wish in details.wishes]
     return {
-        **asdict(transfer_row(details.row)),
+        **asdict(rows_of([details.row])[0]),
         "why": details.why,
         "copies": copies,
         "copy_changes": changes,

@@ -49,7 +49,7 @@ def test_selected_tasks_are_run_again_on_what_is_new(root: Client) -> None:
     Task.objects.filter(id=ended.id).update(status="aborting")
     Task.objects.filter(id=ended.id).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
     said = act(root, "incexec", ended, live)
-    assert said[0] == "1 tasks are being run again with new input."
+    assert said[0] == "1 task is being run again with new input."
     assert "incexec is accepted in" in said[1]
     assert (status(ended), status(live)) == ("toincexec", "registered")
 
@@ -58,9 +58,9 @@ def test_kill_finish_and_retry_go_through_the_ledger(root: Client) -> None:
     killed, finished, retried = (submitted(parameters(f"t{n}")) for n in range(3))
     Task.objects.filter(id=retried.id).update(status="aborting")
     Task.objects.filter(id=retried.id).update(status="aborted", ended_at="2026-01-01T00:00:00Z")
-    assert act(root, "kill", killed) == ["1 tasks are being killed."]
-    assert act(root, "finish_softly", finished) == ["1 tasks are being finished."]
-    assert act(root, "retry", retried) == ["1 tasks are being retried."]
+    assert act(root, "kill", killed) == ["1 task is being killed."]
+    assert act(root, "finish_softly", finished) == ["1 task is being finished."]
+    assert act(root, "retry", retried) == ["1 task is being retried."]
     assert (status(killed), status(finished), status(retried)) == ("aborting", "finishing", "toretry")
     assert set(TaskChange.objects.filter(old="registered").values_list("who", flat=True)) == {"user:root"}
     assert set(Audit.objects.filter(act__startswith="task.").values_list("act", flat=True)) == {
@@ -71,7 +71,7 @@ def test_kill_finish_and_retry_go_through_the_ledger(root: Client) -> None:
 
 
 def test_a_finish_now_stops_running_jobs(root: Client, worked: Task) -> None:
-    assert act(root, "finish_now", worked) == ["1 tasks are being finished."]
+    assert act(root, "finish_now", worked) == ["1 task is being finished."]
     run_agents()
     assert Job.objects.get(status="running").kill_requested
 
@@ -81,7 +81,7 @@ def test_who_refuses_says_why_and_the_others_go_on(root: Client) -> None:
     Task.objects.filter(id=bad.id).update(status="tobroken")
     Task.objects.filter(id=bad.id).update(status="broken", ended_at="2026-01-01T00:00:00Z")
     told = act(root, "kill", good, bad)
-    assert told[0] == "1 tasks are being killed."
+    assert told[0] == "1 task is being killed."
     assert told[1].startswith(f"Task {bad.id} is broken; kill is accepted in ")
 
 
@@ -91,7 +91,7 @@ def test_the_rights_are_those_of_the_role(root: Client) -> None:
     neither = f"neither the owner of task {task.id}, nor its submitter with the role production, nor an operator of demo"
     assert told == [f"olga is {neither}."]
     assert status(task) == "registered"
-    assert act(staff("otto", ("demo", "operator")), "kill", task) == ["1 tasks are being killed."]
+    assert act(staff("otto", ("demo", "operator")), "kill", task) == ["1 task is being killed."]
 
 
 def test_who_commands_nothing_is_offered_nothing(root: Client) -> None:
@@ -129,7 +129,7 @@ def change(client: Client, action: str, value: str, *tasks: Task) -> list[str]:
     ],
 )
 def test_tasks_are_changed_from_the_list(root: Client, worked: Task, action: str, value: str, column: str, now: object) -> None:
-    assert change(root, action, value, worked) == ["1 tasks are changed."]
+    assert change(root, action, value, worked) == ["1 task is changed."]
     worked.refresh_from_db()
     assert getattr(worked, column) == now
     row = Audit.objects.latest("id")
@@ -143,13 +143,13 @@ def test_a_value_that_is_not_understood_is_told_and_changes_nothing(root: Client
     before = worked.current_priority
     worked.refresh_from_db()
     assert worked.current_priority == before
-    assert change(staff("ada", ("demo", "submitter")), "change_priority", "900", worked) != ["1 tasks are changed."]
+    assert change(staff("ada", ("demo", "submitter")), "change_priority", "900", worked) != ["1 task is changed."]
     worked.refresh_from_db()
     assert worked.current_priority == before
 
 
 def test_the_jobs_of_a_task_are_killed_from_the_list(root: Client, worked: Task) -> None:
-    assert change(root, "kill_jobs", "", worked) == ["1 tasks are rid of their jobs."]
+    assert change(root, "kill_jobs", "", worked) == ["1 task is rid of their jobs."]
     assert not Job.objects.filter(status="activated").exists()
     assert Audit.objects.get(act="job.kill").reason == "sooner"
 

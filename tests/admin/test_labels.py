@@ -28,6 +28,12 @@ def test_several_of_a_model_are_called_by_a_right_plural(model: type[Model]) -> 
     assert model._meta.verbose_name_plural == plural(str(model._meta.verbose_name))
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.label)
+def test_columns_have_names_as_people_write_them(model: type[Model]) -> None:
+    labels = " ".join(str(column.verbose_name) for column in model._meta.local_fields).split(" ")
+    assert not {"vo", "vos", "cpu", "io", "lfn", "gb", "mb", "mbps", "url"} & set(labels)
+
+
 def test_the_rule_knows_endings() -> None:
     assert plural("job retry history") == "job retry histories"
     assert plural("queue") == "queues"

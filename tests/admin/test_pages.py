@@ -72,7 +72,7 @@ def test_list_search_filters_and_row(root: Client, worked_once: Task, model: Mod
     assert row is not None
     page = root.get(address(model, "change", row.pk))
     assert page.status_code == 200
-    assert root.get(address(model, "history", row.pk)).status_code == 200
+    assert root.get(address(model, "history", row.pk), follow=True).status_code == 200
 
 
 @pytest.mark.parametrize("model", [p for p in MODELS if p.id not in EDITED])

@@ -57,6 +57,10 @@ def test_a_share_is_added_audited_and_what_does_not_sum_to_100_is_told(root: Cli
     assert "Shares below Production sum to 110, not to 100: each is a part of 110." in page
     assert Audit.objects.filter(act="globalshare.add", after__name="Group").count() == 1
     assert "54.5 %" in page  # MC: 60 of 110
+    told = root.get(f"{LIST}Group/history/", follow=True).content.decode()
+    assert "Group" in told.split('id="result_list"')[1]
+    assert "new: " in told, "in words, not as the document of its columns"
+    assert "have a change history" not in told
 
 
 def test_a_share_that_changed_is_told_to_the_agent_that_counts_what_each_has(

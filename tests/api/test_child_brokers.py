@@ -187,6 +187,7 @@ def test_the_forms_do_the_same_after_the_password_and_show_a_token_once() -> Non
     assert shown.headers["Cache-Control"] == "no-store"
     secret = re.search(r"gbc_[\w-]{43}", shown.content.decode())
     assert secret is not None
+    assert shown.content.decode().count(secret[0]) == 1, "no form of the page sends it on"
     assert secret[0] not in page.get("/tree/children/north/").content.decode()
     said = page.post("/tree/children/north/drain/", {"hours": "soon"}, follow=True).content.decode()
     assert "Nothing was changed. grace_s: from 0 to" in said

@@ -112,6 +112,7 @@ def test_the_page_makes_one_shows_it_once_and_revokes_it() -> None:
     made = browser.post("/me/tokens/make/", form)
     found = re.search(r"gbu_[A-Za-z0-9_-]{43}", made.content.decode())
     assert found is not None
+    assert made.content.decode().count(found[0]) == 1, "no form of the page sends it on"
     assert bearer(found[0]).get("/api/v1/tasks/").status_code == 200
     page = browser.get("/me/tokens/").content.decode()
     assert found[0] not in page

@@ -90,6 +90,11 @@ def test_one_bad_line_refuses_the_whole_set_and_every_bad_line_is_named() -> Non
         apply(wanted)
 
 
+def test_of_the_keys_that_begin_with_what_was_typed_the_shortest_is_meant() -> None:
+    with pytest.raises(BadConfig, match=r"did you mean NQUEUED_SAT_CAP\?"):
+        apply(draft(Line("jobbroker", "NQUEUED", 1)))
+
+
 def test_one_place_stands_in_one_line() -> None:
     assert faults(draft(Line(*CAP, 1), Line(*CAP, 2))) == [("lines[0]", "twice"), ("lines[1]", "twice")]
 

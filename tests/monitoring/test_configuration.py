@@ -76,7 +76,7 @@ def test_every_key_is_there_with_what_holds_and_who_set_it(root: Client) -> None
     set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="bob", why="slow links", until=clock.now() + timedelta(days=1))
     reader = client()
     page = words(reader.get("/config/?q=nqueued_sat"))
-    assert "NQUEUED_SAT_CAP 150 files 300 all VOs: 150 bob" in page
+    assert "NQUEUED_SAT_CAP 150 files 300 files all VOs: 150 bob" in page
     assert "New draft" not in page
     only = reader.get("/config/?overridden=yes")
     assert "NQUEUED_SAT_CAP" in text(only)
@@ -119,8 +119,8 @@ def test_from_a_draft_to_its_change_and_back(root: Client) -> None:
     sent = lines((CAP, "", "200"), (CAP, "atlas", "20"), base="1")
     seen = draft(root, sent)
     page = words(seen)
-    assert "all VOs 150 200 it stays 150 200" in page
-    assert "atlas none 20 it stays 150 20" in page
+    assert "all VOs 150 200 it stays 150 files 200 files" in page
+    assert "atlas none 20 it stays 150 files 20 files" in page
     assert "No kept decision could be taken again" in page
     assert ChangeSet.objects.count() == 1
     hidden = dict(re.findall(r'type="hidden" name="(base)" value="([^"]*)"', text(seen)))
@@ -143,7 +143,7 @@ def test_from_a_draft_to_its_change_and_back(root: Client) -> None:
 def test_removing_is_a_line_too(root: Client) -> None:
     set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="bob", why="slow links")
     sent = lines((CAP, "", None))
-    assert "all VOs 150 none \N{EN DASH} 150 300" in words(draft(root, sent))
+    assert "all VOs 150 none \N{EN DASH} 150 files 300 files" in words(draft(root, sent))
     assert root.post(APPLY, sent | {"why": "over"}).status_code == 302
     assert not Override.objects.exists()
 
@@ -152,7 +152,8 @@ def test_removing_is_a_line_too(root: Client) -> None:
     ("sent", "told"),
     [
         (lines(("jobbroker.NQUEUED_SAT_CPA", "", "5")), "did you mean NQUEUED_SAT_CAP"),
-        (lines((CAP, "", "many")), "'many' is not a whole number"),
+        (lines((CAP, "", "many")), "Line 1, value : NQUEUED_SAT_CAP: 'many' is not a whole number"),
+        (lines((CAP, "", "5"), ("jobbroker.NQUEUED_SAT", "", "5")), "Line 2, key : unknown configuration key"),
         (lines((CAP, "", "-1")), "out of range"),
         (lines((CAP, "no vo", "5")), "is no name of a VO"),
         (lines((CAP, "", "5")) | {"until": ["soon"]}, "a time as 2026-12-24 18:00"),

@@ -117,6 +117,9 @@ def test_the_page_of_a_site_tries_and_names_what_is_wrong() -> None:
     assert bad.status_code == 400
     assert "no state of a site" in text(bad)
     assert "-3 is not from 0" in text(bad)
+    typed = text(client.get("/submission/SITE_ALPHA/?cpu_slots=many"))
+    assert "CPU slots" in typed
+    assert ">&#x27;many&#x27; is no number" in typed, "without the name that documents have"
     with CaptureQueriesContext(connection) as statements:
         good = text(client.get("/submission/SITE_ALPHA/?cpu_slots=12"))
     assert counted(statements) <= 20

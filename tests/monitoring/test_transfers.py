@@ -16,12 +16,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.models import Audit
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel import clock
 from brokerage.ledger.transfers.asking import ask
 from brokerage.ledger.transfers.ends import end_unmet, finish
 from brokerage.ledger.transfers.moves import TransferMove, move_transfers
-from brokerage.models import LinkLoad, Transfer, TransferChange, TransferLink, TransferWish
+from brokerage.models import LinkLoad, LocalCopy, Transfer, TransferChange, TransferLink, TransferWish
 from brokerage.queries.file_arrival import arrival_of
 from brokerage.rules.explain.file_arrival import REASON_WORDS, sentence
 from brokerage.rules.transfers.reasons import REASONS
@@ -97,6 +98,19 @@ def test_a_page_needs_few_statements(task: Task, address: str) -> None:
     with CaptureQueriesContext(connection) as statements:
         assert ada.get(address.format(id=transfer)).status_code == 200
     assert counted(statements) <= MOST_STATEMENTS
+
+
+def test_a_copy_that_no_mover_has_taken_is_told_alike_in_the_list_and_on_its_page(task: Task) -> None:
+    transfer, ada = asked(task), client()
+    run_agent("transfer", looked=True)
+    row = Transfer.objects.get(id=transfer)
+    assert row.status == "submitted"
+    (listed,) = ada.get("/transfers.json").json()["rows"]
+    assert "it waits for a mover since" in listed["why"]
+    assert listed["why"] in ada.get(f"/transfers/{transfer}.json").json()["why"]
+    LocalCopy.objects.update(status="copying", claimed_until=Now() + timedelta(minutes=1))
+    (listed,) = ada.get("/transfers.json").json()["rows"]
+    assert "it is being copied from ALPHA_DISK since" in listed["why"]
 
 
 def test_a_file_that_was_brought_is_told_to_be_there_also_to_who_names_no_place(task: Task) -> None:

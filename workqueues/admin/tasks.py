@@ -99,7 +99,8 @@ def _admin_action(action: TaskAction) -> Callable[[admin.ModelAdmin[Task], HttpR
             except Refused as no:
                 refused[no.detail] += 1
         if n_done:
-            model_admin.message_user(request, f"{n_done} tasks are {action.done}.", messages.SUCCESS)
+            those = "task is" if n_done == 1 else "tasks are"
+            model_admin.message_user(request, f"{n_done} {those} {action.done}.", messages.SUCCESS)
         for detail in told[:10]:
             model_admin.message_user(request, detail, messages.INFO)
         for detail in list(refused)[:10]:

@@ -109,7 +109,7 @@ def _token(request: HttpRequest, make: Callable[[], NewToken], back: str) -> Htt
     except BadChild as bad:
         messages.error(request, f"{UNCHANGED} {bad}")
         return HttpResponseRedirect(back)
-    answer = render(request, "monitoring/child_token.html", {"child": made.child, "text": made.secret, "section": "tree"})
+    answer = render(request, "monitoring/child_token.html", {"child": made.child, "secret": made.secret, "section": "tree"})
     answer.headers["Cache-Control"] = "no-store"
     return answer
 

@@ -38,6 +38,16 @@ class Effect:
         """What it changes, short."""
         return in_words(self.place.kind, self.before, self.after)
 
+    @property
+    def unit(self) -> str:
+        """What the values that hold are counted in; empty where nothing is counted."""
+        if self.place.kind != CONFIG:
+            return ""
+        try:
+            return keys.KEYS.matching(self.place.component, self.place.name, self.place.app)[0].unit
+        except BadConfig:
+            return ""
+
 
 @dataclass(frozen=True, slots=True)
 class Effects:

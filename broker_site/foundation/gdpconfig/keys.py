@@ -271,7 +271,7 @@ class Keys:
         else:
             names = {key.name: str(key) for key in self}
             names |= {key.name: key.name for key in self if (key.app, key.component) == (app, component)}
-            near = nearest(name, names)
+            near = min((known for known in names if known.startswith(name)), key=len, default="") or nearest(name, names)
             hint = f"; did you mean {names[near]}?" if near else ""
         return Problem("key", "unknown_key", f"unknown configuration key {component}.{name[:MAX_NAME]} of app {app}{hint}")
 

@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
 from broker_site.foundation.adminpages import ReadingAdmin, cut
+from broker_site.foundation.gdpconfig.changesets import CONFIG, in_words
 from broker_site.foundation.gdpconfig.forms import ReasonForm
 from broker_site.foundation.gdpconfig.keys import APP, BadConfig
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Override
@@ -63,6 +64,8 @@ class ChangeAdmin(ReadingAdmin):
 
     @admin.display(description="change")
     def change(self, obj: Change) -> str:
+        if obj.kind != CONFIG:
+            return cut(in_words(obj.kind, obj.before, obj.after))
         before, after = ("-" if text is None else cut(text) for text in (obj.before, obj.after))
         return f"{before} \N{RIGHTWARDS ARROW} {after}"
 

@@ -128,15 +128,17 @@ class SteeredAdmin(AuditedAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The form, with the ways to the removal and to the history."""
-        row = self.get_object(request, object_id)
+        """The form, with the way to the removal."""
         context = dict(extra_context or {})
-        if row is not None:
-            place = self.place_of(row)
-            query = urlencode({"component": place.component, "name": place.name})
-            context["changes_at"] = f"{reverse('admin:gdpconfig_change_changelist')}?{query}"
-            context["remove_at"] = reverse(f"admin:{self._name}_remove", args=[object_id]) if self._may_remove(request) else ""
+        if self._may_remove(request) and self.get_object(request, object_id) is not None:
+            context["remove_at"] = reverse(f"admin:{self._name}_remove", args=[object_id])
         return super().change_view(request, object_id, form_url, context)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Its lines in sets of changes: Django's own history knows nothing of them."""
+        place = self.place_of(get_object_or_404(self.model, pk=object_id))
+        query = urlencode({"component": place.component, "name": place.name})
+        return redirect(f"{reverse('admin:gdpconfig_change_changelist')}?{query}")
 
     def remove_view(self, request: HttpRequest, pk: str) -> HttpResponse:
         """Remove a row, with a reason."""
