@@ -49,6 +49,11 @@ class Histogram:
         return [Bar(round(i * step, 6), round((i + 1) * step, 6), n) for i, n in enumerate(counts)]
 
     @property
+    def reaches_limit(self) -> bool:
+        """Whether the limit is within the picture."""
+        return self.limit is not None and 0 < self.limit <= self.bars[-1].high
+
+    @property
     def middle(self) -> float | None:
         """Half of the jobs have less."""
         return sorted(self.values)[len(self.values) // 2] if self.values else None
@@ -59,8 +64,14 @@ class Histogram:
         if self.middle is None:
             return "No job is known."
         most = max(self.values)
-        limit = f", {self.limit:g} allowed" if self.limit else ""
-        return f"{len(self.values):,} jobs: half below {self.middle:.4g} {self.unit}, the most {most:.4g} {self.unit}{limit}."
+        limit = f", {_told(self.limit)} {self.unit} allowed" if self.limit else ""
+        jobs = f"{len(self.values):,} job{'' if len(self.values) == 1 else 's'}"
+        return f"{jobs}: half below {_told(self.middle)} {self.unit}, the most {_told(most)} {self.unit}{limit}."
+
+
+def _told(number: float) -> str:
+    """Three digits are enough of a small number; a large one is written out."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def draw_histogram(shown: Histogram, name: str) -> SafeString:
@@ -68,7 +79,7 @@ def draw_histogram(shown: Histogram, name: str) -> SafeString:
     bars = shown.bars
     end, most = bars[-1].high, max(*(bar.n for bar in bars), 1)
     parts = [_grid(most), _marks(bars), _bars(bars, most)]
-    if shown.limit and shown.limit <= end:
+    if shown.limit and shown.reaches_limit:
         parts.append(
             format_html('<path class="line target" d="M{} {}V{}"/>', f"{_x(shown.limit, end):.1f}", TOP, HEIGHT - BOTTOM)
         )

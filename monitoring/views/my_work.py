@@ -7,6 +7,7 @@ from dataclasses import asdict
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 
 from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import may
 from broker_site.foundation.kernel import clock
 from monitoring.queries.my_work import LATELY, MOST, my_work
 from monitoring.views.page import page, scope_of, show
@@ -17,7 +18,8 @@ READ = "task:read"
 @page(READ)
 def mine(request: HttpRequest, data: bool = False) -> HttpResponseBase:
     """What needs attention, with the reason; then the live tasks, and those that ended lately."""
-    user = authenticate(request).name
+    caller = authenticate(request)
+    user = caller.name
     work = my_work(user, scope_of(request, READ), clock.now())
     if data:
         needing = [{**asdict(task.row), "attention": task.attention} for task in work.needing]
@@ -30,4 +32,5 @@ def mine(request: HttpRequest, data: bool = False) -> HttpResponseBase:
                 "more": work.more,
             }
         )
-    return show(request, "me.html", "me", {"work": work, "owner": user, "days": LATELY.days, "most": MOST})
+    told = {"work": work, "owner": user, "days": LATELY.days, "most": MOST, "may_submit": may(caller, "task:submit")}
+    return show(request, "me.html", "me", told)

@@ -54,6 +54,16 @@ class MyWork(TestCase):
         page = text(self.client.get("/me/"))
         self.assertIn("Nothing needs your attention", page)
         self.assertIn("No task of yours is alive", page)
+        self.assertIn('<a href="/tasks/submit/">Submit one</a>', page)
+
+    def test_who_may_not_submit_is_not_sent_to_the_form(self) -> None:
+        self.client.force_login(ensure_user("looker", password=PASSWORD, roles=[("demo", "auditor")]))
+        self.assertNotIn("/tasks/submit/", text(self.client.get("/me/")))
+
+    def test_only_its_own_entry_of_the_navigation_is_the_current_one(self) -> None:
+        self.me("newcomer")
+        navigation = text(self.client.get("/me/")).split("</nav>")[0]
+        self.assertEqual(navigation.count("aria-current"), 1)
 
     def test_tasks_of_vos_that_one_may_not_look_into_are_not_shown(self) -> None:
         Task.objects.filter(id=self.scene.running.id).update(user_name="stranger")
