@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel import clock
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.child_broker import Child, ended, made
 from tests.flow.steps import LIFE, run_agents
-from workqueues.models import CatalogueFile, Element, File
+from workqueues.models import CatalogueFile, Element, File, FileChange
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,3 +115,31 @@ def test_of_many_pulls_at_once_one_gets_something() -> None:
     assert sorted(len(answer["elements"]) for answer in answers) == [0, 0, 0, 0, 0, 2]
     assert all(answer["why"] == {"negotiating": 2} for answer in answers if not answer["elements"])
     assert Element.objects.filter(status="Negotiating").count() == 2
+
+
+def test_files_that_come_back_unused_while_their_element_goes_on_fail_in_the_end() -> None:
+    """A child that says at once of every file that it did not use it, and of no element that it is done with it."""
+    grid("ALPHA")
+    set_override("elements", "MOST_RETURNS", 3, who="ada", why="test")
+    catalogue_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    child, rests, lost = Child(), [], "no room"
+    for n in range(3):
+        (head,) = child.pulled()
+        (work,) = child.work(head)
+        ends = [{"lfn": file["lfn"], "end": "unused", "why": lost} for file in work["inputs"][0]["files"]]
+        (verdict,) = child.report(child.of(head, "Running", {"inputs": ends}))
+        assert (verdict["verdict"], verdict["settled"]) == ("held", 2)
+        assert run_agent("offer", looked=True) is not None
+        assert child.pulled() == [], "they rest"
+        if n < 2:
+            due = File.objects.filter(task=task, type="input").latest("id").retry_due
+            assert due is not None
+            rests.append((due - clock.now()).total_seconds())
+        run_agents(1, (*LIFE, "offer"))  # hours later
+    assert rests == pytest.approx([900, 1200], abs=60)
+    assert set(File.objects.filter(task=task, type="input").values_list("status", flat=True)) == {"failed"}
+    why = "given back by child brokers 3 times in a row; the last time: no room"
+    assert FileChange.objects.filter(task_id=task.id, why=why).count() == 2
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []

@@ -12,10 +12,12 @@ from django.db.models import F
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.copying import copy_lines, escaped, take_ids
 from broker_site.foundation.sql.prepared import run_together
-from workqueues.ledger.elements.files import keep_files
+from workqueues.ledger.elements.files import keep_files, times_come_back
+from workqueues.ledger.elements.returning import NO_TERMS, ReturnTerms
 from workqueues.ledger.files import JobOutcome, MadeFile, TryLimit, settling
 from workqueues.ledger.outputs import CatalogueEntry, registered_before, registering
 from workqueues.models import Dataset, Element, File, OutputTemplate
+from workqueues.rules.elements.giving_back import given_up, is_given_up, rest_s
 from workqueues.rules.elements.messages import Ends, OutputTold
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.job_parameters import compiled_name
@@ -39,9 +41,11 @@ class _Fresh:
     outputs: Sequence[OutputTold]
 
 
-def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str], keep_s: float = 0.0) -> int:
+def settle_ends(
+    element: Element, ends: Sequence[Ends], storages: Collection[str], keep_s: float = 0.0, returns: ReturnTerms = NO_TERMS
+) -> int:
     """Settle what ended of a locked element, in the caller's transaction: how many files. What was settled before is passed over.
-    `keep_s`: so long what came back unused stays in the element.
+    `keep_s`: so long at least what came back unused stays in the element; longer the more often it did, until it fails.
 
     The datasets of its inputs are locked. Raises Refused.
     """
@@ -58,12 +62,20 @@ def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str
     for each in fresh:
         for file_id, end in each.inputs.items():
             by_end[end].append(file_id)
-    outcomes = [JobOutcome(0, OUTCOMES[end], ids, element_id=element.id, limit=_limit(end, fresh)) for end, ids in by_end.items()]
+    back = times_come_back(by_end["unused"], element.id)
+    over = [file_id for file_id in by_end["unused"] if is_given_up(back[file_id], returns.most)]
+    by_end["unused"] = [file_id for file_id in by_end["unused"] if file_id not in set(over)]
+    outcomes = [
+        JobOutcome(0, OUTCOMES[end], ids, element_id=element.id, limit=_limit(end, fresh)) for end, ids in by_end.items() if ids
+    ]
+    if over:
+        outcomes.append(JobOutcome(0, "failed", over, element_id=element.id, limit=_given_up(over, back, fresh)))
+        by_end["failed"] = [*by_end["failed"], *over]
     if new:
         outcomes.append(JobOutcome(0, "finished", (), outputs=list(new), made=made, element_id=element.id))
     run_together(settling(outcomes))
-    if unused := by_end.get("unused"):
-        keep_files(unused, keep_s)
+    for n in sorted(set(back.values())):
+        keep_files([id_ for id_ in by_end["unused"] if back[id_] == n], max(keep_s, rest_s(n, returns.pause)))
     _count(element, by_end, Counter(new.values()))
     look_after_commit("finish", "merge")
     return sum(map(len, by_end.values()))
@@ -94,6 +106,12 @@ def _limit(end: str, fresh: Sequence[_Fresh]) -> TryLimit | None:
         return None
     said = next((why for each in fresh for file_id, why in each.why.items() if each.inputs[file_id] == end and why), "")
     return TryLimit(None, 0, f"its tries at a child broker are used up{': ' if said else ''}{said}")
+
+
+def _given_up(over: Sequence[int], back: Mapping[int, int], fresh: Sequence[_Fresh]) -> TryLimit:
+    """Files that came back unused from one element after the other get no other try."""
+    said = next((each.why[id_] for each in fresh for id_ in over if each.why.get(id_)), "")
+    return TryLimit(None, 0, given_up(max(back[id_] for id_ in over), said))
 
 
 def _datasets(element: Element, outputs: Sequence[OutputTold], storages: Collection[str]) -> dict[str, Dataset]:

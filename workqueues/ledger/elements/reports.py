@@ -104,7 +104,7 @@ def _settle(element: Element, report: ElementReport, terms: ReportTerms) -> tupl
     while parts and len(refusals) < MOST_REFUSALS:
         ends = parts.pop()
         try:
-            settled += settle_ends(element, ends, terms.storages, terms.lease_s)
+            settled += settle_ends(element, ends, terms.storages, terms.lease_s, terms.returns)
         except Refused as refused:
             if len(ends) == 1:
                 refusals.append(str(refused))

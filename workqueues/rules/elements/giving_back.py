@@ -106,6 +106,11 @@ def is_given_up(n: int, most: int) -> bool:
     return 0 < most <= n
 
 
+def given_up(n: int, why: str) -> str:
+    """Why files fail that children gave back so often in a row, in a sentence."""
+    return f"given back by child brokers {n} times in a row" + (f"; the last time: {why}" if why else "")
+
+
 def rest_s(n: int, pause: RetryPause) -> float:
     """Seconds for which it rests after it was given back for the n-th time in a row."""
     return pause.after(max(n, 1))
