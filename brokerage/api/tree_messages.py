@@ -56,7 +56,8 @@ def pull_elements(request: HttpRequest) -> HttpResponse:
         told = f"the grid of this broker has no site {unknown[0]}"
         note_error(child, told, clock.now())
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
-    terms = PullTerms(gdpconfig.value("elements", "LEASE"), me.incarnation)
+    config = gdpconfig.component("elements")
+    terms = PullTerms(config["LEASE"], me.incarnation, config["MOST_HELD"])
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
     return json_answer({**_reply(child, me), **given})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from threading import Barrier, Thread
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.child_broker import Child, ended, made
 from tests.flow.steps import LIFE, run_agents
 from workqueues.models import CatalogueFile, Element, File, FileChange
+from workqueues.queries.child_brokers import stands
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -143,3 +145,24 @@ def test_files_that_come_back_unused_while_their_element_goes_on_fail_in_the_end
     why = "given back by child brokers 3 times in a row; the last time: no room"
     assert FileChange.objects.filter(task_id=task.id, why=why).count() == 2
     assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_one_child_does_not_take_the_whole_queue() -> None:
+    """It has slots without end, and never says what became of anything; others find work on."""
+    grid("ALPHA")
+    set_override("elements", "MOST_HELD", 3, who="ada", why="test")
+    catalogue_dataset("in.data", 8)
+    set_override("elements", "ELEMENT_FILES", 1, who="ada", why="test", app="jedi")
+    submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    greedy, other = Child(sites={"SITE_ALPHA": {"pending_slots": 10**6, "running_slots": 10**6}}), Child("east")
+    assert len(greedy.pulled(most=2)) == 2
+    assert len(greedy.pulled(most=100)) == 1
+    answer = greedy.pull(most=100).json()
+    assert (answer["elements"], answer["why"]) == ([], {"holds_most": 3})
+    ((_, stand), *_) = [known for known in stands() if known[0].name == "west"]
+    assert (stand.held, stand.holds_most) == (3, True)
+    assert len(other.pulled(most=100)) == 3
+    Element.objects.filter(child__name="west").update(lease_until=clock.now() - timedelta(hours=1))
+    run_agents(1, ("offer",))
+    assert len(greedy.pulled(most=1)) == 1
