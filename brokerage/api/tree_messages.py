@@ -22,8 +22,8 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import read
 from brokerage.api import tree_operations
 from brokerage.api.messages import BROKEN_RULES, in_words, json_answer
-from brokerage.models import StorageEndpoint
 from brokerage.queries.element_work import element_work
+from brokerage.queries.output_places import output_places
 from brokerage.queries.unknown_sites import unknown_sites
 from workqueues.ledger.child_brokers import child_of
 from workqueues.ledger.elements.contacts import meet, note_error, take_back_of_another
@@ -94,7 +94,7 @@ def report_elements(request: HttpRequest) -> HttpResponse:
     child, me, ask = _heard(request, Report)
     config = gdpconfig.component("elements")
     returns = ReturnTerms(RetryPause(config["RETURN_PAUSE"], config["RETURN_PAUSE_MAX"]), config["MOST_RETURNS"])
-    terms = ReportTerms(config["LEASE"], f"child:{child.name}", _storages(ask), returns)
+    terms = ReportTerms(config["LEASE"], f"child:{child.name}", output_places(child.id, _storages(ask)), returns)
     verdicts = take_reports(child, ask.elements, terms)
     return json_answer({**_reply(child, me), "elements": [asdict(verdict) for verdict in verdicts]})
 
@@ -145,6 +145,5 @@ def _dice(child: Speaker, ask: Pull) -> Random:
 
 
 def _storages(ask: Report) -> frozenset[str]:
-    """Those of the storage endpoints in a report that the grid knows."""
-    named = {output.storage for element in ask.elements for end in element.ends for output in end.outputs}
-    return frozenset(StorageEndpoint.objects.filter(name__in=named).values_list("name", flat=True)) if named else frozenset()
+    """The storage endpoints that a report names."""
+    return frozenset(output.storage for element in ask.elements for end in element.ends for output in end.outputs)

@@ -12,6 +12,7 @@ from django.db import connection
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel import clock
+from brokerage.models import ComputingQueue, QueueStorage
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.child_broker import Child, ended, made
@@ -166,3 +167,19 @@ def test_one_child_does_not_take_the_whole_queue() -> None:
     Element.objects.filter(child__name="west").update(lease_until=clock.now() - timedelta(hours=1))
     run_agents(1, ("offer",))
     assert len(greedy.pulled(most=1)) == 1
+
+
+def test_outputs_are_where_the_child_has_a_site() -> None:
+    """Another storage of the grid is none of a child that tells of one site: this end is refused, the others are taken."""
+    child, head, work, (a, b) = scene()
+    grid("BETA")
+    elsewhere = ended(work, 1, a)
+    elsewhere["outputs"][0]["storage"] = "BETA_DISK"
+    (verdict,) = child.report(child.of(head, "Running", elsewhere, ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 1)
+    assert verdict["why"].endswith("is at storage BETA_DISK, which no site of this child has or uses")
+    QueueStorage.objects.create(
+        queue=ComputingQueue.objects.get(site="SITE_ALPHA"), storage_id="BETA_DISK", access="write_lan", position=2
+    )
+    (verdict,) = child.report(child.of(head, "Running", elsewhere))
+    assert (verdict["settled"], verdict["why"]) == (1, ""), "its queue writes there"

@@ -127,9 +127,7 @@ def quiet_after_s() -> float:
     return float(gdpconfig.value("elements", "LEASE"))
 
 
-def elements_of_children(
-    ids: Sequence[int], using: str = "default", most: int = MOST_COUNTED
-) -> dict[int, dict[str, int]]:
+def elements_of_children(ids: Sequence[int], using: str = "default", most: int = MOST_COUNTED) -> dict[int, dict[str, int]]:
     """Child -> state -> elements that it has, so many of each child at most, and one more; one statement."""
     counts: dict[int, dict[str, int]] = {}
     if ids:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import F
@@ -41,8 +43,20 @@ class _Fresh:
     outputs: Sequence[OutputTold]
 
 
+class OutputPlaces(NamedTuple):
+    """Where a child may leave outputs: storage endpoints with the sites that have them, or whose queues use them, and the sites
+    of the child.
+    """
+
+    storages: Mapping[str, Collection[str]] = MappingProxyType({})
+    sites: Collection[str] = ()
+
+
+NOWHERE = OutputPlaces()
+
+
 def settle_ends(
-    element: Element, ends: Sequence[Ends], storages: Collection[str], keep_s: float = 0.0, returns: ReturnTerms = NO_TERMS
+    element: Element, ends: Sequence[Ends], places: OutputPlaces, keep_s: float = 0.0, returns: ReturnTerms = NO_TERMS
 ) -> int:
     """Settle what ended of a locked element, in the caller's transaction: how many files. What was settled before is passed over.
     `keep_s`: so long at least what came back unused stays in the element; longer the more often it did, until it fails.
@@ -56,7 +70,7 @@ def settle_ends(
     if not fresh:
         return 0
     outputs = [output for each in fresh for output in each.outputs]
-    datasets = _datasets(element, outputs, storages)
+    datasets = _datasets(element, outputs, places)
     new, made = _make_outputs(element, outputs, datasets)
     by_end: dict[str, list[int]] = defaultdict(list)
     for each in fresh:
@@ -114,15 +128,17 @@ def _given_up(over: Sequence[int], back: Mapping[int, int], fresh: Sequence[_Fre
     return TryLimit(None, 0, given_up(max(back[id_] for id_ in over), said))
 
 
-def _datasets(element: Element, outputs: Sequence[OutputTold], storages: Collection[str]) -> dict[str, Dataset]:
+def _datasets(element: Element, outputs: Sequence[OutputTold], places: OutputPlaces) -> dict[str, Dataset]:
     """The outputs of the task to which these were written, by name. Raises Refused."""
     rows = Dataset.objects.filter(task_id=element.task_id, type__in=OUTPUT_TYPES)
     datasets = {row.dataset_name: row for row in rows}
     for output in outputs:
         if output.dataset not in datasets:
             raise Refused(f"{output.dataset} is no output of task {element.task_id}")
-        if output.storage not in storages:
+        if output.storage not in places.storages:
             raise Refused(f"{output.lfn} is at storage {output.storage}, which the grid of this broker does not know")
+        if not {element.site, *places.sites}.intersection(places.storages[output.storage]):
+            raise Refused(f"{output.lfn} is at storage {output.storage}, which no site of this child has or uses")
         if output.path.rpartition("/")[2] != output.lfn:
             raise Refused(f"{output.lfn} is told to be at {output.path}, which ends with another name")
     _check_names(element, outputs, datasets)

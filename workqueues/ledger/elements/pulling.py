@@ -15,6 +15,7 @@ from django.db import transaction
 
 from broker_site.foundation.sql.prepared import Prepared
 from workqueues.ledger.elements.next_waiting import WaitingElement, next_waiting
+from workqueues.models import ChildBroker
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull
@@ -101,6 +102,7 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
     with transaction.atomic():
         child = _Child(*_CHILD.run(child_id, str(ask.key), terms.most_held)[0])
         if child.answer is not None:
+            ChildBroker.objects.filter(id=child_id).update(last_contact=now)
             return dict(json.loads(child.answer))
         why = _refusals(child, ask, terms.most_held)
         given = [] if why else _acquire(child, ask, dice, why, terms.most_held - child.held)
