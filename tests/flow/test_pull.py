@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
@@ -438,7 +439,7 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
     due()
     end(take(queue))
     end(take(queue), BAD)
-    set_override("elements", "STANDSTILL", 1.0, who="test", why="test")
+    set_override("elements", "STANDSTILL", 3600.0, who="test", why="test")
     hours_ago = timedelta(hours=5)
     PulledElement.objects.update(pulled_at=F("pulled_at") - hours_ago)
     Task.objects.update(command_time=F("command_time") - hours_ago)
@@ -454,7 +455,7 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
     cycle()
     task.refresh_from_db()
     assert (task.status, element().given_back) == (
-        "aborting", "no job of it was made for over 1s, its task is running: nobody knows",
+        "aborting", "no job of it was made for over 1h, its task is running: nobody knows",
     )  # fmt: skip
 
 
@@ -504,3 +505,16 @@ def test_what_the_parent_does_not_take_goes_back_to_it_as_unused(parent: SmallPa
     assert (last["state"], last["ends"]) == ("Canceled", [])
     assert last["sentence"] == "the parent does not take what became of its files: ALPHA_DISK is no storage of this grid"
     assert element().ended_at is not None
+
+
+def test_the_key_of_a_pull_is_kept_until_its_answer_is(parent: SmallParent, queue: ComputingQueue) -> None:
+    """What is noted of the parent on the way loses neither the key nor the answer, which the page of the tree shows."""
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    with patch("brokerage.agents.pull.store_pull", side_effect=RuntimeError("killed")):
+        run_agent("pull", looked=True)
+    assert not PulledElement.objects.exists()
+    cycle()
+    first, second = parent.asked("pull")
+    assert first["key"] == second["key"]
+    assert element().element_id == 5
+    assert ParentBroker.objects.get().answer["elements"] == [[5, 1, "SITE_ALPHA"]]
