@@ -38,6 +38,12 @@ ORDER BY s.task_id IS NULL, s.idle_s DESC LIMIT %(most)s
 """
 
 
+_TOLD = (
+    "sites", "status", "task_status", "idle_s", "quarantined", "serials_left", "files_left", "said", "limit_s", "held",
+)  # fmt: skip
+"""What of an element the columns of _STANDING are, behind its id."""
+
+
 def standing_elements(who: str, limits: IdleLimits, most: int) -> dict[int, StandingElement]:
     """By id, those longest first of which no job lives, and which are idle for too long or have tasks that are stuck; none that
     the parent wants to pause. `who`: this agent, which pauses tasks for the parent.
@@ -50,18 +56,4 @@ def standing_elements(who: str, limits: IdleLimits, most: int) -> dict[int, Stan
     }
     with connection.cursor() as cursor:
         cursor.execute(_STANDING, values)
-        return {
-            id_: StandingElement(
-                status=status,
-                task_status=task_status,
-                idle_s=idle_s,
-                limit_s=limit_s,
-                quarantined=quarantined,
-                serials_left=serials_left,
-                files_left=files_left,
-                said=said,
-                sites=sites,
-                held=held,
-            )
-            for id_, sites, status, task_status, idle_s, quarantined, serials_left, files_left, said, limit_s, held in cursor
-        }
+        return {id_: StandingElement(**dict(zip(_TOLD, row, strict=True))) for id_, *row in cursor.fetchall()}
