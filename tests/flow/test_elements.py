@@ -235,6 +235,8 @@ def test_records_that_are_given_back_in_part_are_cut_anew() -> None:
     (head,) = child.pulled()
     (work,) = child.work(head)
     child.report(child.of(head, "Canceled", ended(work, 1, "pseudo_000002")))
+    assert run_agent("offer", looked=True) is not None
+    assert states(task) == ["Done"], "they rest first, as any element that is given back"
     run_agents(2, AGENTS)
     assert states(task) == ["Done", "Available", "Available"]
     assert is_sound()

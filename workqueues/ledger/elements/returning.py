@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import run_together
-from workqueues.ledger.elements.files import free_files, give_up_files, leave_files, lock_datasets, pick_again
+from workqueues.ledger.elements.files import free_files, give_up_files, keep_files, leave_files, lock_datasets, pick_again
 from workqueues.ledger.elements.moves import move_elements
 from workqueues.ledger.files import JobOutcome, settling
 from workqueues.models import ChildBroker, Element, ElementInput, File
@@ -116,8 +116,10 @@ def give_back(element: Element, child: Speaker, why: str, terms: ReturnTerms, wh
     if is_given_up(n, terms.most):
         why = given_up(n, why)
         give_up_files(element.id, element.try_nr, f"element:{element.id}", why)
-    _wait_again(element, why, who)
     rest = timedelta(seconds=rest_s(n, terms.pause))
+    left = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused)
+    keep_files(list(left.values_list("id", flat=True)), rest.total_seconds())  # what is cut anew rests too
+    _wait_again(element, why, who)
     columns = {"returned_by_id": child.id, "n_returned": n}
     Element.objects.filter(id=element.id).update(**columns)
     Element.objects.filter(id=element.id, status="Available").update(group=None, rests_until=Now() + rest)
