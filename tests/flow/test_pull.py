@@ -20,6 +20,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, Site
+from tests.api.people import person
 from tests.builders import grid, parameters, reading
 from tests.flow.small_parent import TOKEN, SmallParent, input_dataset, serving
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -233,6 +234,22 @@ def test_files_that_failed_and_a_task_that_fails_are_told(parent: SmallParent, q
     inputs = [i for e in parent.told(5) for one in e["ends"] for i in one["inputs"]]
     assert {(i["end"], i["why"]) for i in inputs} == {("failed", "PAYLOAD_EXIT: exit code 1")}
     assert parent.told(5)[-1]["state"] == "Failed"
+
+
+def test_a_task_whose_element_is_over_at_the_parent_is_not_retried_here(parent: SmallParent, queue: ComputingQueue) -> None:
+    task = begun(parent, 2, maxFailure=1)
+    end(take(queue), BAD)
+    run_agents()
+    for _ in range(2):  # before the parent was told, and after
+        answer = person("ada", ("demo", "submitter")).post(f"tasks/{task.id}/retry/")
+        assert answer.status_code == 409
+        assert answer.json()["detail"] == (
+            f"Task {task.id} is not retried: it did element 5 of task 7 of the parent broker {parent.url}, which would hear"
+            " nothing of another try here; retry task 7 there."
+        )
+        cycle(2)
+    task.refresh_from_db()
+    assert task.status == "failed"
 
 
 def test_an_element_that_breaks_rules_here_fails_with_the_sentence(parent: SmallParent, queue: ComputingQueue) -> None:
