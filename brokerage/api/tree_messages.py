@@ -26,7 +26,7 @@ from brokerage.queries.element_work import element_work
 from brokerage.queries.output_places import output_places
 from brokerage.queries.unknown_sites import unknown_sites
 from workqueues.ledger.child_brokers import child_of
-from workqueues.ledger.elements.contacts import meet, note_error, take_back_of_another
+from workqueues.ledger.elements.contacts import TooSoon, meet, note_error, take_back_of_another
 from workqueues.ledger.elements.lots import lot_of
 from workqueues.ledger.elements.pulling import PullTerms, pull
 from workqueues.ledger.elements.reports import GONE, ReportTerms, take_reports
@@ -121,11 +121,17 @@ def _heard(request: HttpRequest, kind: type[T]) -> tuple[Speaker, Identity, T]:
         told = "this broker is its own child" if said.instance == me.instance else "the child is above this broker already"
         note_error(child, told, clock.now())
         raise Refused(409, "A circle of brokers", told, [Problem("instance", "circle", told)])
-    if kind is Pull:
-        take_back_of_another(child, said)
-    else:
-        meet(child, said, clock.now())
+    _meet(child, said)
     return child, me, said
+
+
+def _meet(child: Speaker, said: Hello) -> None:
+    """Refused for one of two brokers that have one token."""
+    note = take_back_of_another if isinstance(said, Pull) else meet
+    try:
+        note(child, said, clock.now(), gdpconfig.value("elements", "RETURN_PAUSE"))
+    except TooSoon as fault:
+        raise Refused(409, "Another broker speaks", str(fault), [Problem("incarnation", "another", str(fault))]) from None
 
 
 def _reply(child: Speaker, me: Identity) -> dict[str, Any]:

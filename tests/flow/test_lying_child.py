@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from threading import Barrier, Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -17,7 +18,7 @@ from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.child_broker import Child, ended, made
 from tests.flow.steps import LIFE, run_agents
-from workqueues.models import CatalogueFile, Element, File, FileChange
+from workqueues.models import CatalogueFile, ChildBroker, Element, File, FileChange
 from workqueues.queries.child_brokers import stands
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -183,3 +184,31 @@ def test_outputs_are_where_the_child_has_a_site() -> None:
     )
     (verdict,) = child.report(child.of(head, "Running", elsewhere))
     assert (verdict["settled"], verdict["why"]) == (1, ""), "its queue writes there"
+
+
+def test_two_brokers_with_one_token_do_not_take_all_from_each_other_with_every_message() -> None:
+    first, head, _, _ = scene()
+    twin = Child("twin", sites=first.sites)
+    twin.token = first.token
+    (other,) = twin.pulled(most=1)
+    assert Element.objects.get(id=head["id"]).child is None or head["id"] == other["id"], "what the first had is taken back"
+    row = ChildBroker.objects.get(name="west")
+    assert row.last_error == "another broker speaks with the token of its child"
+    for answer in (first.pull(), first.call("report", elements=[]), first.call("fetch", elements=[])):
+        assert answer.status_code == 409
+        assert answer.json()["detail"] == (
+            "another broker speaks with the token of its child, as within the last 10min already: each broker needs a token of"
+            " its own"
+        )
+    assert twin.report(twin.of(other, "Running"))[0]["verdict"] == "held"
+    ChildBroker.objects.filter(name="west").update(last_error_at=clock.now() - timedelta(minutes=11))
+    assert first.call("report", elements=[]).status_code == 200, "another one took its place, and is known by now"
+
+
+def test_a_child_that_was_restored_with_the_key_of_a_pull_goes_on_at_once() -> None:
+    child, _, _, _ = scene()
+    key = str(uuid4())
+    child.pull(key=key, most=1)
+    child.incarnation = str(uuid4())
+    assert child.pull(key=key, most=1).status_code == 200
+    assert child.call("report", elements=[]).status_code == 200
