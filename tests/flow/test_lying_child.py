@@ -212,3 +212,13 @@ def test_a_child_that_was_restored_with_the_key_of_a_pull_goes_on_at_once() -> N
     child.incarnation = str(uuid4())
     assert child.pull(key=key, most=1).status_code == 200
     assert child.call("report", elements=[]).status_code == 200
+
+
+def test_files_are_not_finished_without_what_was_to_be_made_of_them() -> None:
+    child, head, work, (a, b) = scene()
+    (verdict,) = child.report(child.of(head, "Done", {"inputs": [{"lfn": a, "end": "finished"}]}, ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 1)
+    assert verdict["why"] == "files are told to be finished, but no output of theirs in t.OUT"
+    (verdict,) = child.report(child.of(head, "Done", ended(work, 1, a), ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("ended", 1)
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []

@@ -71,6 +71,7 @@ def settle_ends(
         return 0
     outputs = [output for each in fresh for output in each.outputs]
     datasets = _datasets(element, outputs, places)
+    _check_made(element, fresh, datasets)
     new, made = _make_outputs(element, outputs, datasets)
     by_end: dict[str, list[int]] = defaultdict(list)
     for each in fresh:
@@ -143,6 +144,19 @@ def _datasets(element: Element, outputs: Sequence[OutputTold], places: OutputPla
             raise Refused(f"{output.lfn} is told to be at {output.path}, which ends with another name")
     _check_names(element, outputs, datasets)
     return datasets
+
+
+def _check_made(element: Element, fresh: Sequence[_Fresh], datasets: Mapping[str, Dataset]) -> None:
+    """Of files that finished there is an output in each dataset in which a job may not leave it out. Raises Refused."""
+    templates = OutputTemplate.objects.filter(task_id=element.task_id, optional=False, dataset__type="output")
+    needed = dict(templates.values_list("dataset_id", "dataset__dataset_name"))
+    for each in fresh:
+        if "finished" not in each.inputs.values():
+            continue
+        made = {output.dataset for output in each.outputs}
+        there = {id_ for name in made for id_ in (datasets[name].id, datasets[name].template_id)}
+        if missing := sorted(needed[id_] for id_ in needed.keys() - there):
+            raise Refused(f"files are told to be finished, but no output of theirs in {missing[0]}")
 
 
 def _check_names(element: Element, outputs: Sequence[OutputTold], datasets: Mapping[str, Dataset]) -> None:
