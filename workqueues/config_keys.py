@@ -149,6 +149,8 @@ ELEMENTS_AHEAD | int elements | 1000 | 1..100000 | row W1
     So many elements of one task wait at most; the next are cut when these are pulled.
 LEASE | duration | 15min | 1s..30d | row W6; decision J3
     How long a child broker has an element after it was last heard of; then what is not settled is available again.
+MOST_HELD | int elements | 10000 | 1..1000000 | row W6
+    So many elements one child broker has at most; it gets no more until some of them ended or came back.
 RETURN_PAUSE | duration | 10min | 50ms..30d | row W6
     An element that a child gave back goes to others at once, and to this child not before so long. When one gives it back again
     without the end of a file, nobody gets it for a while, twice as long each time.

@@ -7,7 +7,7 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -31,7 +31,16 @@ from brokerage.queries.standing_elements import standing_elements
 from brokerage.rules.submission.pulling_sites import fewer_priorities, waiting_jobs
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import renew_if_restored
-from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
+from workqueues.ledger.parent_contact import (
+    alone,
+    last_asked,
+    note_answer,
+    note_asked,
+    note_fault,
+    parent_row,
+    pull_key,
+    store_pull,
+)
 from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work
 from workqueues.models import Installation, ParentBroker
 from workqueues.queries.pulled_elements import (
@@ -45,7 +54,7 @@ from workqueues.queries.pulled_elements import (
 )
 from workqueues.rules.elements.acquisition import Element, acquire
 from workqueues.rules.elements.element_sites import SiteWishes
-from workqueues.rules.elements.giving_back import ChildSites, why_given_back
+from workqueues.rules.elements.giving_back import ChildSites, IdleLimits, why_given_back
 from workqueues.rules.elements.messages import (
     MOST_COUNTS,
     MOST_PRIORITIES,
@@ -66,6 +75,10 @@ BATCH = 200
 """Elements of one report."""
 WORKS = 10
 """Elements whose work is fetched at once."""
+MOST_WORKS = 1000
+"""Elements among which those to be fetched are chosen."""
+MOST_FAULTS = 3
+"""Faults of fetching one by one with which one run puts up."""
 ROUNDS = 10
 """Reports, or fetches, of one run at most: what is left is told by the next one."""
 MOST_BROKEN = 20
@@ -84,6 +97,8 @@ class Session:
     own: Installation
     row: ParentBroker
     parent: Parent
+    failed_before: bool = False
+    """The last run could not do all."""
 
     def ask(self, call: Callable[[Any], R], message: Callable[..., Any], **said: Any) -> tuple[R, datetime]:
         """The answer to a message, and when it was sent; what it says of the parent is kept. Raises ParentUnavailable."""
@@ -126,7 +141,8 @@ def pull(run: Run) -> int:
 def _cycle(run: Run) -> int:
     timeout_s = gdpconfig.value("elements", "PARENT_TIMEOUT")
     parent = Parent(settings.PARENT, settings.PARENT_TOKEN, timeout_s)
-    session = Session(run, renew_if_restored(), parent_row(settings.PARENT), parent)
+    row = parent_row(settings.PARENT)
+    session = Session(run, renew_if_restored(), row, parent, failed_before=bool(row.last_error))
     moved = _follow(session) + give_back_standing(run)
     try:
         moved += _report(session)
@@ -150,11 +166,12 @@ def _follow(session: Session) -> int:
 
 def give_back_standing(run: Run) -> int:
     """Elements that make no progress here any more go back to the parent: how many. What of them has ended stays so."""
-    standstill_s = gdpconfig.value("elements", "STANDSTILL")
-    if not (standing := standing_elements(run.who, standstill_s, MOST_STARTED)):
+    config = gdpconfig.component("elements")
+    limits = IdleLimits(config["STANDSTILL"], config["WORK_WAIT"])
+    if not (standing := standing_elements(run.who, limits, MOST_STARTED)):
         return 0
     sites = _sites(pulling_sites())
-    reasons = {str(id_): why for id_, element in standing.items() if (why := why_given_back(element, standstill_s, sites))}
+    reasons = {str(id_): why for id_, element in standing.items() if (why := why_given_back(element, sites))}
 
     def back(id_: str) -> bool:
         with suppress(NotAllowed):  # it ends by itself
@@ -188,25 +205,56 @@ def _report(session: Session) -> int:
 
 
 def _fetch(session: Session) -> int:
-    """Fetch the work of elements that were pulled, and store it."""
-    fetched = 0
+    """Fetch the work of elements that were pulled, and store it. One of which no answer comes holds up no others: after a fault
+    they are asked for one by one, in turn, and some may fail.
+    """
+    wanted, fetched, faults = (
+        [] if session.circle else to_fetch(session.row.incarnation, MOST_WORKS),
+        0,
+        list[ParentUnavailable](),
+    )
+    if session.failed_before:
+        last = last_asked(session.row)
+        wanted.sort(key=lambda one: (one[0] <= last, one[0]))
     for _ in range(ROUNDS):
-        wanted = to_fetch(session.row.incarnation, WORKS)
-        if not wanted or session.circle:
+        asked = wanted[: 1 if session.failed_before else WORKS]
+        if not asked or len(faults) == MOST_FAULTS:
             break
-        incarnation = session.row.incarnation
-        tries = [ElementTry(id=element, try_nr=try_nr) for _, element, try_nr in wanted]
-        answer, _ = session.ask(session.parent.work, FetchWork, elements=tries)
-        if session.row.incarnation != incarnation or incarnation is None:
-            break  # it was restored meanwhile, and knows of other elements by these numbers
-        refused = {id_: answer.refused[str(element)] for id_, element, _ in wanted if str(element) in answer.refused}
-        note_refused(refused)
-        works = [(work.id, work.try_nr, encoded(work).decode()) for work in answer.works]
-        stored = store_work(incarnation, works) if works else 0
-        fetched += stored + len(refused)
-        if not stored and not refused:
+        wanted = wanted[len(asked) :]
+        try:
+            given = _fetched(session, asked)
+        except ParentUnavailable as fault:
+            if not session.failed_before:
+                raise
+            faults.append(fault)
+            continue
+        if given is None:
             break
+        fetched += len(given)
+        if given:  # it gives as much as one answer holds
+            wanted = [one for one in asked if one[0] not in given] + wanted
+    if faults and not fetched:
+        raise faults[-1]
+    session.run.left.extend(f"the parent {settings.PARENT}: {fault}" for fault in faults[-1:])
     return fetched
+
+
+def _fetched(session: Session, asked: Sequence[tuple[int, int, int]]) -> set[int] | None:
+    """Ask for the work of these: those of which it was given, or refused; None: the parent was restored meanwhile, and knows of
+    other elements by these numbers.
+    """
+    incarnation = session.row.incarnation
+    note_asked(session.row, asked[-1][0])
+    tries = [ElementTry(id=element, try_nr=try_nr) for _, element, try_nr in asked]
+    answer, _ = session.ask(session.parent.work, FetchWork, elements=tries)
+    if session.row.incarnation != incarnation or incarnation is None:
+        return None
+    refused = {id_: answer.refused[str(element)] for id_, element, _ in asked if str(element) in answer.refused}
+    note_refused(refused)
+    given = {(work.id, work.try_nr) for work in answer.works}
+    if given:
+        store_work(incarnation, [(work.id, work.try_nr, encoded(work).decode()) for work in answer.works])
+    return {id_ for id_, element, try_nr in asked if id_ in refused or (element, try_nr) in given}
 
 
 def start(run: Run) -> int:

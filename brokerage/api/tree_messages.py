@@ -22,11 +22,11 @@ from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import read
 from brokerage.api import tree_operations
 from brokerage.api.messages import BROKEN_RULES, in_words, json_answer
-from brokerage.models import StorageEndpoint
 from brokerage.queries.element_work import element_work
+from brokerage.queries.output_places import output_places
 from brokerage.queries.unknown_sites import unknown_sites
 from workqueues.ledger.child_brokers import child_of
-from workqueues.ledger.elements.contacts import meet, note_error, take_back_of_another
+from workqueues.ledger.elements.contacts import TooSoon, meet, note_error, take_back_of_another
 from workqueues.ledger.elements.lots import lot_of
 from workqueues.ledger.elements.pulling import PullTerms, pull
 from workqueues.ledger.elements.reports import GONE, ReportTerms, take_reports
@@ -56,7 +56,8 @@ def pull_elements(request: HttpRequest) -> HttpResponse:
         told = f"the grid of this broker has no site {unknown[0]}"
         note_error(child, told, clock.now())
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
-    terms = PullTerms(gdpconfig.value("elements", "LEASE"), me.incarnation)
+    config = gdpconfig.component("elements")
+    terms = PullTerms(config["LEASE"], me.incarnation, config["MOST_HELD"])
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
     return json_answer({**_reply(child, me), **given})
 
@@ -93,7 +94,7 @@ def report_elements(request: HttpRequest) -> HttpResponse:
     child, me, ask = _heard(request, Report)
     config = gdpconfig.component("elements")
     returns = ReturnTerms(RetryPause(config["RETURN_PAUSE"], config["RETURN_PAUSE_MAX"]), config["MOST_RETURNS"])
-    terms = ReportTerms(config["LEASE"], f"child:{child.name}", _storages(ask), returns)
+    terms = ReportTerms(config["LEASE"], f"child:{child.name}", output_places(child.id, _storages(ask)), returns)
     verdicts = take_reports(child, ask.elements, terms)
     return json_answer({**_reply(child, me), "elements": [asdict(verdict) for verdict in verdicts]})
 
@@ -120,11 +121,17 @@ def _heard(request: HttpRequest, kind: type[T]) -> tuple[Speaker, Identity, T]:
         told = "this broker is its own child" if said.instance == me.instance else "the child is above this broker already"
         note_error(child, told, clock.now())
         raise Refused(409, "A circle of brokers", told, [Problem("instance", "circle", told)])
-    if kind is Pull:
-        take_back_of_another(child, said)
-    else:
-        meet(child, said, clock.now())
+    _meet(child, said)
     return child, me, said
+
+
+def _meet(child: Speaker, said: Hello) -> None:
+    """Refused for one of two brokers that have one token."""
+    note = take_back_of_another if isinstance(said, Pull) else meet
+    try:
+        note(child, said, clock.now(), gdpconfig.value("elements", "RETURN_PAUSE"))
+    except TooSoon as fault:
+        raise Refused(409, "Another broker speaks", str(fault), [Problem("incarnation", "another", str(fault))]) from None
 
 
 def _reply(child: Speaker, me: Identity) -> dict[str, Any]:
@@ -144,6 +151,5 @@ def _dice(child: Speaker, ask: Pull) -> Random:
 
 
 def _storages(ask: Report) -> frozenset[str]:
-    """Those of the storage endpoints in a report that the grid knows."""
-    named = {output.storage for element in ask.elements for end in element.ends for output in end.outputs}
-    return frozenset(StorageEndpoint.objects.filter(name__in=named).values_list("name", flat=True)) if named else frozenset()
+    """The storage endpoints that a report names."""
+    return frozenset(output.storage for element in ask.elements for end in element.ends for output in end.outputs)

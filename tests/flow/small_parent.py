@@ -26,7 +26,8 @@ Said = dict[str, Any]
 
 @dataclass
 class SmallParent:
-    """What it gives and keeps. `loses`: so many answers to each verb are lost on the way; `says`: verdicts by element."""
+    """What it gives and keeps. `loses`: so many answers to each verb are lost on the way; `dead`: elements whose
+    work is answered with this status, 0: with nothing of it; `says`: verdicts by element."""
 
     url: str = ""
     instance: str = field(default_factory=lambda: str(uuid4()))
@@ -38,6 +39,7 @@ class SmallParent:
     works: dict[int, Said] = field(default_factory=dict)
     says: dict[int, Said] = field(default_factory=dict)
     loses: dict[str, int] = field(default_factory=dict)
+    dead: dict[int, int] = field(default_factory=dict)
     pulls: dict[str, list[Said]] = field(default_factory=dict)
     heard: list[tuple[str, Said]] = field(default_factory=list)
     before: Callable[[str], None] = lambda verb: None
@@ -71,6 +73,9 @@ class SmallParent:
             return 422, {"detail": str(fault)}
         self.before(verb)
         self.heard.append((verb, said))
+        bad = [self.dead[one["id"]] for one in said["elements"] if one["id"] in self.dead] if verb == "fetch" else []
+        if any(bad):
+            return max(bad), {"detail": "it broke"}
         now = datetime.now(UTC) + self.clock_ahead
         reply: Said = {"protocol": self.protocol, "version": "9", "instance": self.instance, "incarnation": self.incarnation}
         reply |= {"now": now.isoformat(), "lineage": [self.instance, *self.above]}
@@ -83,7 +88,7 @@ class SmallParent:
         return {"elements": self.pulls[said["key"]], "why": {} if self.pulls[said["key"]] else {"NoWork": 1}}
 
     def _fetch(self, said: Said) -> Said:
-        wanted = [element["id"] for element in said["elements"]]
+        wanted = [element["id"] for element in said["elements"] if element["id"] not in self.dead]
         refused = {str(number): "it is not yours" for number in wanted if number not in self.works}
         return {"works": [self.works[number] for number in wanted if number in self.works], "refused": refused}
 

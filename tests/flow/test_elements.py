@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel import clock
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.child_broker import SLOTS, Child, ended
@@ -106,8 +107,10 @@ def test_the_same_key_again_gives_the_same_and_no_more() -> None:
     divided(4)
     child, key = Child(), str(uuid4())
     first = child.pull(key=key).json()["elements"]
+    ChildBroker.objects.update(last_contact=F("last_contact") - timedelta(days=1))
     assert child.pull(key=key).json()["elements"] == first
     assert len(first) == 1
+    assert clock.now() - ChildBroker.objects.get().last_contact < timedelta(hours=1), "it was heard of"  # type: ignore[operator]
     assert child.pull().json()["why"] == {"negotiating": 1}
 
 
@@ -232,6 +235,8 @@ def test_records_that_are_given_back_in_part_are_cut_anew() -> None:
     (head,) = child.pulled()
     (work,) = child.work(head)
     child.report(child.of(head, "Canceled", ended(work, 1, "pseudo_000002")))
+    assert run_agent("offer", looked=True) is not None
+    assert states(task) == ["Done"], "they rest first, as any element that is given back"
     run_agents(2, AGENTS)
     assert states(task) == ["Done", "Available", "Available"]
     assert is_sound()

@@ -17,7 +17,7 @@ from brokerage.models import ComputingQueue
 from tests.flow.small_parent import SmallParent, input_dataset
 from tests.flow.steps import run_agents, run_jobs
 from tests.flow.test_pull import SITES, cycle, named, parent, queue, why
-from workqueues.models import CatalogueFile, PulledElement, Task
+from workqueues.models import CatalogueFile, Installation, ParentBroker, PulledElement, Task
 
 pytestmark = pytest.mark.django_db
 __all__ = ["parent", "queue"]  # fixtures
@@ -179,3 +179,34 @@ def test_refusals_that_nobody_can_read(
     server.shutdown()
     server.server_close()
     assert why() == told
+
+
+@pytest.mark.parametrize("status", [503, 404, 0])
+def test_work_that_is_never_given_holds_up_nothing_for_long(parent: SmallParent, queue: ComputingQueue, status: int) -> None:
+    """Of many elements the first ones get no work, whatever is asked: the others get theirs, and the first go back."""
+    dead = range(1, 13)
+    offered(parent, *range(1, 21))
+    parent.dead = dict.fromkeys(dead, status)
+    cycle(30)
+    there = PulledElement.objects.exclude(status="Negotiating").values_list("element_id", flat=True)
+    assert sorted(there) == list(range(13, 21))
+    pulls = len(parent.asked("pull"))
+    PulledElement.objects.filter(element_id__in=dead).update(pulled_at=F("pulled_at") - timedelta(minutes=11))
+    Installation.objects.update(works_since=F("works_since") - timedelta(hours=5))
+    cycle(2)
+    last = parent.told(1)[-1]
+    assert (last["state"], last["sentence"]) == ("Canceled", "its work could not be fetched for over 10min")
+    assert not PulledElement.objects.filter(status="Negotiating").exists()
+    assert len(parent.asked("pull")) > pulls, "it pulls on"
+
+
+def test_what_a_parent_that_was_away_has_not_given_stays(parent: SmallParent, queue: ComputingQueue) -> None:
+    offered(parent, 1)
+    parent.loses = {"fetch": 1}
+    cycle(2)
+    ParentBroker.objects.update(last_contact=F("last_contact") - timedelta(hours=1))
+    PulledElement.objects.update(pulled_at=F("pulled_at") - timedelta(minutes=11))
+    Installation.objects.update(works_since=F("works_since") - timedelta(hours=5))
+    cycle(2)
+    assert PulledElement.objects.get().given_back == ""
+    assert PulledElement.objects.get().status in ("Acquired", "Running")

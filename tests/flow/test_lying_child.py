@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from threading import Barrier, Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
 
+from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.kernel import clock
+from brokerage.models import ComputingQueue, QueueStorage
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.child_broker import Child, ended, made
 from tests.flow.steps import LIFE, run_agents
-from workqueues.models import CatalogueFile, Element, File
+from workqueues.models import CatalogueFile, ChildBroker, Element, File, FileChange
+from workqueues.queries.child_brokers import stands
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -113,3 +119,106 @@ def test_of_many_pulls_at_once_one_gets_something() -> None:
     assert sorted(len(answer["elements"]) for answer in answers) == [0, 0, 0, 0, 0, 2]
     assert all(answer["why"] == {"negotiating": 2} for answer in answers if not answer["elements"])
     assert Element.objects.filter(status="Negotiating").count() == 2
+
+
+def test_files_that_come_back_unused_while_their_element_goes_on_fail_in_the_end() -> None:
+    """A child that says at once of every file that it did not use it, and of no element that it is done with it."""
+    grid("ALPHA")
+    set_override("elements", "MOST_RETURNS", 3, who="ada", why="test")
+    catalogue_dataset("in.data", 2)
+    task = submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    child, rests, lost = Child(), [], "no room"
+    for n in range(3):
+        (head,) = child.pulled()
+        (work,) = child.work(head)
+        ends = [{"lfn": file["lfn"], "end": "unused", "why": lost} for file in work["inputs"][0]["files"]]
+        (verdict,) = child.report(child.of(head, "Running", {"inputs": ends}))
+        assert (verdict["verdict"], verdict["settled"]) == ("held", 2)
+        assert run_agent("offer", looked=True) is not None
+        assert child.pulled() == [], "they rest"
+        if n < 2:
+            due = File.objects.filter(task=task, type="input").latest("id").retry_due
+            assert due is not None
+            rests.append((due - clock.now()).total_seconds())
+        run_agents(1, (*LIFE, "offer"))  # hours later
+    assert rests == pytest.approx([900, 1200], abs=60)
+    assert set(File.objects.filter(task=task, type="input").values_list("status", flat=True)) == {"failed"}
+    why = "given back by child brokers 3 times in a row; the last time: no room"
+    assert FileChange.objects.filter(task_id=task.id, why=why).count() == 2
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []
+
+
+def test_one_child_does_not_take_the_whole_queue() -> None:
+    """It has slots without end, and never says what became of anything; others find work on."""
+    grid("ALPHA")
+    set_override("elements", "MOST_HELD", 3, who="ada", why="test")
+    catalogue_dataset("in.data", 8)
+    set_override("elements", "ELEMENT_FILES", 1, who="ada", why="test", app="jedi")
+    submitted(reading("t", "in.data", workTo="children"))
+    run_agents(2, (*LIFE, "offer"))
+    greedy, other = Child(sites={"SITE_ALPHA": {"pending_slots": 10**6, "running_slots": 10**6}}), Child("east")
+    assert len(greedy.pulled(most=2)) == 2
+    assert len(greedy.pulled(most=100)) == 1
+    answer = greedy.pull(most=100).json()
+    assert (answer["elements"], answer["why"]) == ([], {"holds_most": 3})
+    ((_, stand), *_) = [known for known in stands() if known[0].name == "west"]
+    assert (stand.held, stand.holds_most) == (3, True)
+    assert len(other.pulled(most=100)) == 3
+    Element.objects.filter(child__name="west").update(lease_until=clock.now() - timedelta(hours=1))
+    run_agents(1, ("offer",))
+    assert len(greedy.pulled(most=1)) == 1
+
+
+def test_outputs_are_where_the_child_has_a_site() -> None:
+    """Another storage of the grid is none of a child that tells of one site: this end is refused, the others are taken."""
+    child, head, work, (a, b) = scene()
+    grid("BETA")
+    elsewhere = ended(work, 1, a)
+    elsewhere["outputs"][0]["storage"] = "BETA_DISK"
+    (verdict,) = child.report(child.of(head, "Running", elsewhere, ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 1)
+    assert verdict["why"].endswith("is at storage BETA_DISK, which no site of this child has or uses")
+    QueueStorage.objects.create(
+        queue=ComputingQueue.objects.get(site="SITE_ALPHA"), storage_id="BETA_DISK", access="write_lan", position=2
+    )
+    (verdict,) = child.report(child.of(head, "Running", elsewhere))
+    assert (verdict["settled"], verdict["why"]) == (1, ""), "its queue writes there"
+
+
+def test_two_brokers_with_one_token_do_not_take_all_from_each_other_with_every_message() -> None:
+    first, head, _, _ = scene()
+    twin = Child("twin", sites=first.sites)
+    twin.token = first.token
+    (other,) = twin.pulled(most=1)
+    assert Element.objects.get(id=head["id"]).child is None or head["id"] == other["id"], "what the first had is taken back"
+    row = ChildBroker.objects.get(name="west")
+    assert row.last_error == "another broker speaks with the token of its child"
+    for answer in (first.pull(), first.call("report", elements=[]), first.call("fetch", elements=[])):
+        assert answer.status_code == 409
+        assert answer.json()["detail"] == (
+            "another broker speaks with the token of its child, as within the last 10min already: each broker needs a token of"
+            " its own"
+        )
+    assert twin.report(twin.of(other, "Running"))[0]["verdict"] == "held"
+    ChildBroker.objects.filter(name="west").update(last_error_at=clock.now() - timedelta(minutes=11))
+    assert first.call("report", elements=[]).status_code == 200, "another one took its place, and is known by now"
+
+
+def test_a_child_that_was_restored_with_the_key_of_a_pull_goes_on_at_once() -> None:
+    child, _, _, _ = scene()
+    key = str(uuid4())
+    child.pull(key=key, most=1)
+    child.incarnation = str(uuid4())
+    assert child.pull(key=key, most=1).status_code == 200
+    assert child.call("report", elements=[]).status_code == 200
+
+
+def test_files_are_not_finished_without_what_was_to_be_made_of_them() -> None:
+    child, head, work, (a, b) = scene()
+    (verdict,) = child.report(child.of(head, "Done", {"inputs": [{"lfn": a, "end": "finished"}]}, ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("held", 1)
+    assert verdict["why"] == "files are told to be finished, but no output of theirs in t.OUT"
+    (verdict,) = child.report(child.of(head, "Done", ended(work, 1, a), ended(work, 2, b)))
+    assert (verdict["verdict"], verdict["settled"]) == ("ended", 1)
+    assert [(f.invariant.name, f.examples) for f in check() if f.violations] == []

@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import uuid4
 
 import pytest
@@ -19,6 +20,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.models import ComputingQueue, Job, Site
+from tests.api.people import person
 from tests.builders import grid, parameters, reading
 from tests.flow.small_parent import TOKEN, SmallParent, input_dataset, serving
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
@@ -234,6 +236,22 @@ def test_files_that_failed_and_a_task_that_fails_are_told(parent: SmallParent, q
     assert parent.told(5)[-1]["state"] == "Failed"
 
 
+def test_a_task_whose_element_is_over_at_the_parent_is_not_retried_here(parent: SmallParent, queue: ComputingQueue) -> None:
+    task = begun(parent, 2, maxFailure=1)
+    end(take(queue), BAD)
+    run_agents()
+    for _ in range(2):  # before the parent was told, and after
+        answer = person("ada", ("demo", "submitter")).post(f"tasks/{task.id}/retry/")
+        assert answer.status_code == 409
+        assert answer.json()["detail"] == (
+            f"Task {task.id} is not retried: it did element 5 of task 7 of the parent broker {parent.url}, which would hear"
+            " nothing of another try here; retry task 7 there."
+        )
+        cycle(2)
+    task.refresh_from_db()
+    assert task.status == "failed"
+
+
 def test_an_element_that_breaks_rules_here_fails_with_the_sentence(parent: SmallParent, queue: ComputingQueue) -> None:
     parent.offer(5, {**named(), "ramCount": -3}, [input_dataset("in.1", 4)], SITES)
     cycle(4)
@@ -440,7 +458,7 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
         set_override("jobbroker", key, 3600.0, who="test", why="test")
     end(take(queue))
     end(take(queue), BAD)
-    set_override("elements", "STANDSTILL", 1.0, who="test", why="test")
+    set_override("elements", "STANDSTILL", 3600.0, who="test", why="test")
     hours_ago = timedelta(hours=5)
     PulledElement.objects.update(pulled_at=F("pulled_at") - hours_ago)
     Task.objects.update(command_time=F("command_time") - hours_ago)
@@ -456,7 +474,7 @@ def test_a_task_that_goes_on_only_by_hand_or_stands_still_is_given_back_but_not_
     cycle()
     task.refresh_from_db()
     assert (task.status, element().given_back) == (
-        "aborting", "no job of it was made for over 1s, its task is running: nobody knows",
+        "aborting", "no job of it was made for over 1h, its task is running: nobody knows",
     )  # fmt: skip
 
 
@@ -506,3 +524,16 @@ def test_what_the_parent_does_not_take_goes_back_to_it_as_unused(parent: SmallPa
     assert (last["state"], last["ends"]) == ("Canceled", [])
     assert last["sentence"] == "the parent does not take what became of its files: ALPHA_DISK is no storage of this grid"
     assert element().ended_at is not None
+
+
+def test_the_key_of_a_pull_is_kept_until_its_answer_is(parent: SmallParent, queue: ComputingQueue) -> None:
+    """What is noted of the parent on the way loses neither the key nor the answer, which the page of the tree shows."""
+    parent.offer(5, named(), [input_dataset("in.1", 4)], SITES)
+    with patch("brokerage.agents.pull.store_pull", side_effect=RuntimeError("killed")):
+        run_agent("pull", looked=True)
+    assert not PulledElement.objects.exists()
+    cycle()
+    first, second = parent.asked("pull")
+    assert first["key"] == second["key"]
+    assert element().element_id == 5
+    assert ParentBroker.objects.get().answer["elements"] == [[5, 1, "SITE_ALPHA"]]

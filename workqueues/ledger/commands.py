@@ -33,7 +33,7 @@ from workqueues.ledger.throttles import forget_causes
 from workqueues.models import Dataset, Task, TaskChange, TaskParams
 from workqueues.queries.datasets import written_names
 from workqueues.queries.lost_outputs import taken_over
-from workqueues.queries.retry_limits import most_tries_reached
+from workqueues.queries.retry_limits import most_tries_reached, over_at_parent
 from workqueues.queries.shares import share_anew
 from workqueues.queries.writers import writer_of
 from workqueues.rules.jobs.activity import activity_of
@@ -65,7 +65,7 @@ def command_task(
     here.
 
     Refused: 403 without the command's right to this task or for changes that need a role, 409 in a state that does not take the
-    command, or beyond the limit of tries of a file, 422 for changes that may not be.
+    command, beyond the limit of tries of a file, or where the parent broker hears nothing of it, 422 for changes that may not be.
     """
     for right in row.rights_for(options or {}):
         check_right(principal, task, right)
@@ -76,6 +76,8 @@ def command_task(
     limited = row.tries_again and tried and not _goes_on(task) and not row.has("transcend", kept)
     if limited and (why := most_tries_reached(task)):
         raise Refused(409, "The limit of tries is reached", f"Task {task.id} is not retried: {why}.")
+    if row.tries_again and tried and (why := over_at_parent(task)):
+        raise Refused(409, "It is over at the parent", f"Task {task.id} is not retried: {why}.")
     before = {"status": task.status, **_parameters(task, changes or {})}
     try:
         with transaction.atomic():

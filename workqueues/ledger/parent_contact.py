@@ -20,6 +20,8 @@ from workqueues.states import INPUT_FILE, MASTER_TYPES
 LONGEST_WORDS = 510
 OPEN_KEY = "open_key"
 """Where the key of a pull stands in the last answer, until that pull is answered."""
+ASKED = "asked"
+"""Where the last element stands there whose work was asked for."""
 LOST = "the parent was restored from a backup before it had given the work"
 
 _ALONE = "SELECT pg_try_advisory_lock(hashtext('agent pull'))"
@@ -66,6 +68,12 @@ def parent_row(url: str) -> ParentBroker:
     return row
 
 
+_NOTED = (
+    "instance", "incarnation", "lineage", "version", "protocol", "clock_ahead_s", "last_contact", "last_error", "last_error_at",
+)  # fmt: skip
+"""Not the answer to a pull, which may have changed since the row was read."""
+
+
 def note_answer(row: ParentBroker, reply: Reply, news: ParentNews) -> None:
     """The parent answered. One that was restored, or is another one, is told all again of what has not ended."""
     with transaction.atomic():
@@ -77,7 +85,7 @@ def note_answer(row: ParentBroker, reply: Reply, news: ParentNews) -> None:
         row.clock_ahead_s = news.clock_ahead_s
         row.last_contact = Now()
         _say(row, news.oddity)
-        row.save()
+        row.save(update_fields=_NOTED)
         row.refresh_from_db()
 
 
@@ -112,6 +120,19 @@ def pull_key(row: ParentBroker) -> UUID:
             locked.answer = {**locked.answer, OPEN_KEY: str(key)}
             locked.save(update_fields=["answer"])
     return key
+
+
+def last_asked(row: ParentBroker) -> int:
+    """The pulled element whose work was asked for last."""
+    return int(row.answer.get(ASKED) or 0)
+
+
+def note_asked(row: ParentBroker, id_: int) -> None:
+    """The work of this element is asked for now: after a fault it is the turn of the next one."""
+    with transaction.atomic():
+        locked = ParentBroker.objects.select_for_update().get(id=row.id)
+        locked.answer = {**locked.answer, ASKED: id_}
+        locked.save(update_fields=["answer"])
 
 
 def store_pull(row: ParentBroker, key: UUID, answer: PullAnswer, incarnation: UUID, at: datetime) -> int:

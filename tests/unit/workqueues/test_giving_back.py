@@ -65,7 +65,7 @@ WAITS = StandingElement("Acquired", idle_s=STILL_S + 1, sites=("ALPHA",))
     ],
 )
 def test_why_an_element_is_given_back(element: StandingElement, why: str) -> None:
-    assert why_given_back(element, STILL_S, ChildSites({"BETA"}, {"BETA"})) == why
+    assert why_given_back(replace(element, limit_s=STILL_S), ChildSites({"BETA"}, {"BETA"})) == why
 
 
 elements = st.builds(
@@ -87,14 +87,14 @@ elements = st.builds(
 def test_what_progresses_or_ends_by_itself_is_kept_and_nothing_stands_for_ever(
     element: StandingElement, standstill_s: float
 ) -> None:
-    why = why_given_back(element, standstill_s, SITES)
+    why = why_given_back(replace(element, limit_s=standstill_s), SITES)
     if why:
         assert element.status in ELEMENT.returnable
         assert not (element.live_jobs or element.paused)
         assert element.task_status in ("", *TASK.accepting("abort"))
-        assert why_given_back(replace(element, idle_s=element.idle_s + 1), standstill_s, SITES), "it stays so"
+        assert why_given_back(replace(element, idle_s=element.idle_s + 1, limit_s=standstill_s), SITES), "it stays so"
     elif element.status in ELEMENT.returnable and not (element.live_jobs or element.paused):
-        later = why_given_back(replace(element, idle_s=standstill_s + 1), standstill_s, SITES)
+        later = why_given_back(replace(element, idle_s=standstill_s + 1, limit_s=standstill_s), SITES)
         ends = element.task_status not in ("", *TASK.accepting("abort"))
         waits = not element.task_status and element.status == "Acquired" and "A" in element.sites
         waits |= element.task_status in TASK.generating and not element.held and "B" in element.sites

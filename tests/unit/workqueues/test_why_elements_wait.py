@@ -35,6 +35,7 @@ def wishes(**said: Any) -> Element:
         (ELEMENT, replace(CHILD, is_draining=True), "drained", "it said that it pulls nothing more"),
         (ELEMENT, replace(CHILD, free_jobs=0), "full", "hard limit"),
         (ELEMENT, replace(CHILD, negotiating=2), "confirming", "2 elements of its last pull"),
+        (ELEMENT, replace(CHILD, held=3, most_held=3), "holds", "It has 3 elements, as many as one child broker may have."),
         (ELEMENT, replace(CHILD, vo="cms"), "vo", "elements of cms only; this is one of demo"),
         (replace(ELEMENT, team="higgs"), replace(CHILD, team="top"), "team", "for the team higgs; the child is of top"),
         (ELEMENT, replace(CHILD, refused_tasks=["7"]), "refused", "elements of task 7"),
@@ -99,6 +100,8 @@ CHILDREN = st.builds(
     jobs=st.dictionaries(SITES, st.dictionaries(PRIORITIES, st.integers(0, 4))),
     free_jobs=st.sampled_from([None, None, -1, 0, 1]),
     negotiating=st.sampled_from([0, 0, 1]),
+    held=st.sampled_from([0, 0, 1]),
+    most_held=st.sampled_from([None, 1]),
     refused_tasks=st.sampled_from([(), (), ("7",)]),
 )
 

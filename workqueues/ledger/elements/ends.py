@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
 
 from django.db import connection
 from django.db.models import F
@@ -12,10 +14,12 @@ from django.db.models import F
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.copying import copy_lines, escaped, take_ids
 from broker_site.foundation.sql.prepared import run_together
-from workqueues.ledger.elements.files import keep_files
+from workqueues.ledger.elements.files import keep_files, times_come_back
+from workqueues.ledger.elements.returning import NO_TERMS, ReturnTerms
 from workqueues.ledger.files import JobOutcome, MadeFile, TryLimit, settling
 from workqueues.ledger.outputs import CatalogueEntry, registered_before, registering
 from workqueues.models import Dataset, Element, File, OutputTemplate
+from workqueues.rules.elements.giving_back import given_up, is_given_up, rest_s
 from workqueues.rules.elements.messages import Ends, OutputTold
 from workqueues.rules.jobs.event_ranges import Outcome
 from workqueues.rules.jobs.job_parameters import compiled_name
@@ -39,9 +43,23 @@ class _Fresh:
     outputs: Sequence[OutputTold]
 
 
-def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str], keep_s: float = 0.0) -> int:
+class OutputPlaces(NamedTuple):
+    """Where a child may leave outputs: storage endpoints with the sites that have them, or whose queues use them, and the sites
+    of the child.
+    """
+
+    storages: Mapping[str, Collection[str]] = MappingProxyType({})
+    sites: Collection[str] = ()
+
+
+NOWHERE = OutputPlaces()
+
+
+def settle_ends(
+    element: Element, ends: Sequence[Ends], places: OutputPlaces, keep_s: float = 0.0, returns: ReturnTerms = NO_TERMS
+) -> int:
     """Settle what ended of a locked element, in the caller's transaction: how many files. What was settled before is passed over.
-    `keep_s`: so long what came back unused stays in the element.
+    `keep_s`: so long at least what came back unused stays in the element; longer the more often it did, until it fails.
 
     The datasets of its inputs are locked. Raises Refused.
     """
@@ -52,18 +70,27 @@ def settle_ends(element: Element, ends: Sequence[Ends], storages: Collection[str
     if not fresh:
         return 0
     outputs = [output for each in fresh for output in each.outputs]
-    datasets = _datasets(element, outputs, storages)
+    datasets = _datasets(element, outputs, places)
+    _check_made(element, fresh, datasets)
     new, made = _make_outputs(element, outputs, datasets)
     by_end: dict[str, list[int]] = defaultdict(list)
     for each in fresh:
         for file_id, end in each.inputs.items():
             by_end[end].append(file_id)
-    outcomes = [JobOutcome(0, OUTCOMES[end], ids, element_id=element.id, limit=_limit(end, fresh)) for end, ids in by_end.items()]
+    back = times_come_back(by_end["unused"], element.id)
+    over = [file_id for file_id in by_end["unused"] if is_given_up(back[file_id], returns.most)]
+    by_end["unused"] = [file_id for file_id in by_end["unused"] if file_id not in set(over)]
+    outcomes = [
+        JobOutcome(0, OUTCOMES[end], ids, element_id=element.id, limit=_limit(end, fresh)) for end, ids in by_end.items() if ids
+    ]
+    if over:
+        outcomes.append(JobOutcome(0, "failed", over, element_id=element.id, limit=_given_up(over, back, fresh)))
+        by_end["failed"] = [*by_end["failed"], *over]
     if new:
         outcomes.append(JobOutcome(0, "finished", (), outputs=list(new), made=made, element_id=element.id))
     run_together(settling(outcomes))
-    if unused := by_end.get("unused"):
-        keep_files(unused, keep_s)
+    for n in sorted(set(back.values())):
+        keep_files([id_ for id_ in by_end["unused"] if back[id_] == n], max(keep_s, rest_s(n, returns.pause)))
     _count(element, by_end, Counter(new.values()))
     look_after_commit("finish", "merge")
     return sum(map(len, by_end.values()))
@@ -96,19 +123,40 @@ def _limit(end: str, fresh: Sequence[_Fresh]) -> TryLimit | None:
     return TryLimit(None, 0, f"its tries at a child broker are used up{': ' if said else ''}{said}")
 
 
-def _datasets(element: Element, outputs: Sequence[OutputTold], storages: Collection[str]) -> dict[str, Dataset]:
+def _given_up(over: Sequence[int], back: Mapping[int, int], fresh: Sequence[_Fresh]) -> TryLimit:
+    """Files that came back unused from one element after the other get no other try."""
+    said = next((each.why[id_] for each in fresh for id_ in over if each.why.get(id_)), "")
+    return TryLimit(None, 0, given_up(max(back[id_] for id_ in over), said))
+
+
+def _datasets(element: Element, outputs: Sequence[OutputTold], places: OutputPlaces) -> dict[str, Dataset]:
     """The outputs of the task to which these were written, by name. Raises Refused."""
     rows = Dataset.objects.filter(task_id=element.task_id, type__in=OUTPUT_TYPES)
     datasets = {row.dataset_name: row for row in rows}
     for output in outputs:
         if output.dataset not in datasets:
             raise Refused(f"{output.dataset} is no output of task {element.task_id}")
-        if output.storage not in storages:
+        if output.storage not in places.storages:
             raise Refused(f"{output.lfn} is at storage {output.storage}, which the grid of this broker does not know")
+        if not {element.site, *places.sites}.intersection(places.storages[output.storage]):
+            raise Refused(f"{output.lfn} is at storage {output.storage}, which no site of this child has or uses")
         if output.path.rpartition("/")[2] != output.lfn:
             raise Refused(f"{output.lfn} is told to be at {output.path}, which ends with another name")
     _check_names(element, outputs, datasets)
     return datasets
+
+
+def _check_made(element: Element, fresh: Sequence[_Fresh], datasets: Mapping[str, Dataset]) -> None:
+    """Of files that finished there is an output in each dataset in which a job may not leave it out. Raises Refused."""
+    templates = OutputTemplate.objects.filter(task_id=element.task_id, optional=False, dataset__type="output")
+    needed = dict(templates.values_list("dataset_id", "dataset__dataset_name"))
+    for each in fresh:
+        if "finished" not in each.inputs.values():
+            continue
+        made = {output.dataset for output in each.outputs}
+        there = {id_ for name in made for id_ in (datasets[name].id, datasets[name].template_id)}
+        if missing := sorted(needed[id_] for id_ in needed.keys() - there):
+            raise Refused(f"files are told to be finished, but no output of theirs in {missing[0]}")
 
 
 def _check_names(element: Element, outputs: Sequence[OutputTold], datasets: Mapping[str, Dataset]) -> None:

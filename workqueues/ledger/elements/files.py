@@ -34,6 +34,12 @@ _KEEP = f"""
 UPDATE workqueues_file SET retry_due = now() + make_interval(secs => %(seconds)s)
 WHERE id = ANY(%(files)s) AND status IN ({INPUT_FILE.unused.sql})
 """
+_TIMES_BACK = """
+SELECT v.id, (SELECT count(DISTINCT i.element_id) FROM workqueues_elementinput i
+    WHERE i.file_id = v.id AND i.status = 'untried' AND i.element_id <> %(element)s AND i.id > coalesce((
+        SELECT max(x.id) FROM workqueues_elementinput x WHERE x.file_id = v.id AND x.status = 'failed'), 0))
+FROM unnest(%(files)s::bigint[]) AS v(id)
+"""
 _LEAVE = f"""
 UPDATE workqueues_file SET element_id = NULL WHERE element_id = ANY(%(elements)s) AND NOT (status IN ({INPUT_FILE.spent.sql}))
     AND type IN ({INPUT_TYPES.sql})
@@ -99,6 +105,15 @@ def keep_files(files: Sequence[int], seconds: float) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(_KEEP, {"files": list(files), "seconds": seconds})
+
+
+def times_come_back(files: Sequence[int], element: int) -> dict[int, int]:
+    """From how many elements in a row each of these files came back unused, this one included."""
+    if not files:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_TIMES_BACK, {"files": list(files), "element": element})
+        return {id_: n + 1 for id_, n in cursor.fetchall()}
 
 
 def give_up_files(element: int, try_nr: int, who: str, why: str) -> int:

@@ -15,10 +15,12 @@ from django.db import transaction
 
 from broker_site.foundation.sql.prepared import Prepared
 from workqueues.ledger.elements.next_waiting import WaitingElement, next_waiting
+from workqueues.models import ChildBroker
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull
 from workqueues.rules.elements.site_slots import SiteSlots, slots
+from workqueues.states.elements import ELEMENT
 
 ROUNDS = 20
 """So often the next elements are looked at, where sites became full on the way."""
@@ -28,10 +30,13 @@ WAITS = 3
 
 @dataclass(frozen=True, slots=True)
 class PullTerms:
-    """Under which terms elements are given: for how many seconds, by which incarnation of this broker."""
+    """Under which terms elements are given: for how many seconds, by which incarnation of this broker, and so many that a child
+    has no more of them then.
+    """
 
     lease_s: float
     incarnation: UUID
+    most_held: int = 1_000_000
 
 
 class Given(NamedTuple):
@@ -49,14 +54,18 @@ class _Child(NamedTuple):
     answer: str | None
     """To a pull with this key, as JSON."""
     negotiating: int
+    held: int
+    """As far as it matters."""
 
 
 _CHILD = Prepared(
     "pulling_child",
-    "int, uuid",
-    """
+    "int, uuid, int",
+    f"""
 SELECT name, team, vo, drain_since IS NOT NULL, CASE WHEN last_pull_key = $2 THEN (last_pull -> 'answer')::text END,
-    (SELECT count(*) FROM workqueues_element WHERE child_id = $1 AND status = 'Negotiating')
+    (SELECT count(*) FROM workqueues_element WHERE child_id = $1 AND status = 'Negotiating'),
+    (SELECT count(*) FROM (
+        SELECT FROM workqueues_element WHERE child_id = $1 AND status IN ({ELEMENT.taken.sql}) LIMIT $3) AS held)
 FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 """,
 )
@@ -91,11 +100,12 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
     The contact with the child is noted with it; `now`: when it was heard.
     """
     with transaction.atomic():
-        child = _Child(*_CHILD.run(child_id, str(ask.key))[0])
+        child = _Child(*_CHILD.run(child_id, str(ask.key), terms.most_held)[0])
         if child.answer is not None:
+            ChildBroker.objects.filter(id=child_id).update(last_contact=now)
             return dict(json.loads(child.answer))
-        why = _refusals(child, ask)
-        given = [] if why else _acquire(child, ask, dice, why)
+        why = _refusals(child, ask, terms.most_held)
+        given = [] if why else _acquire(child, ask, dice, why, terms.most_held - child.held)
         answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
         if negotiating := _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now):
             answer = {"why": {"negotiating": negotiating}, "elements": []}
@@ -103,7 +113,7 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
         return answer
 
 
-def _refusals(child: _Child, ask: Pull) -> Counter[str]:
+def _refusals(child: _Child, ask: Pull, most_held: int) -> Counter[str]:
     """Why the child gets nothing at all, with numbers; empty where it may."""
     why: Counter[str] = Counter()
     if ask.draining or child.is_drained:
@@ -112,11 +122,15 @@ def _refusals(child: _Child, ask: Pull) -> Counter[str]:
         why["no_free_job"] = 1
     if child.negotiating:
         why["negotiating"] = child.negotiating
+    if child.held >= most_held:
+        why["holds_most"] = most_held
     return why
 
 
-def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str]) -> list[Given]:
-    """Go through the elements in order, page by page, until the child has as many as it wants or nothing more has a slot."""
+def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str], most: int) -> list[Given]:
+    """Go through the elements in order, page by page, until the child has as many as it wants, or as it may have, or nothing more
+    has a slot.
+    """
     room: Mapping[str, float] = slots(
         {name: SiteSlots(site.state, site.pending_slots, site.running_slots) for name, site in ask.sites.items()}, "pull"
     )
@@ -126,7 +140,7 @@ def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str]) -> list[
     seen: list[int] = []
     waits = 0
     for _ in range(ROUNDS + len(room)):
-        wanted = ask.most - len(given)
+        wanted = min(ask.most, most) - len(given)
         if not wanted or not room:
             break
         page = next_waiting(room, child.team, child.vo, seen, wanted)

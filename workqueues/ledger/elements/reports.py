@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
-from workqueues.ledger.elements.ends import Refused, settle_ends
+from workqueues.ledger.elements.ends import NOWHERE, OutputPlaces, Refused, settle_ends
 from workqueues.ledger.elements.files import leave_files, lock_datasets, use_files
 from workqueues.ledger.elements.moves import move_elements
 from workqueues.ledger.elements.renewals import Renewed, renew
@@ -44,13 +44,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ReportTerms:
-    """How long an element stays with its child from now on, s, and who says so in histories; storages that the grid knows; what
+    """How long an element stays with its child from now on, s, and who says so in histories; where its outputs may be; what
     becomes of an element that is given back.
     """
 
     lease_s: float
     who: str
-    storages: Collection[str] = field(default_factory=frozenset)
+    places: OutputPlaces = NOWHERE
     returns: ReturnTerms = NO_TERMS
 
 
@@ -104,7 +104,7 @@ def _settle(element: Element, report: ElementReport, terms: ReportTerms) -> tupl
     while parts and len(refusals) < MOST_REFUSALS:
         ends = parts.pop()
         try:
-            settled += settle_ends(element, ends, terms.storages, terms.lease_s)
+            settled += settle_ends(element, ends, terms.places, terms.lease_s, terms.returns)
         except Refused as refused:
             if len(ends) == 1:
                 refusals.append(str(refused))

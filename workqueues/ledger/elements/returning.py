@@ -12,12 +12,12 @@ from django.db.models.functions import Now
 
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import run_together
-from workqueues.ledger.elements.files import free_files, give_up_files, leave_files, lock_datasets, pick_again
+from workqueues.ledger.elements.files import free_files, give_up_files, keep_files, leave_files, lock_datasets, pick_again
 from workqueues.ledger.elements.moves import move_elements
 from workqueues.ledger.files import JobOutcome, settling
 from workqueues.models import ChildBroker, Element, ElementInput, File
 from workqueues.queries.speakers import Speaker
-from workqueues.rules.elements.giving_back import is_given_up, rest_s, returns_in_a_row
+from workqueues.rules.elements.giving_back import given_up, is_given_up, rest_s, returns_in_a_row
 from workqueues.rules.jobs.retry_pause import NO_PAUSE, RetryPause
 from workqueues.states import INPUT_FILE
 from workqueues.states.elements import ELEMENT
@@ -114,10 +114,12 @@ def give_back(element: Element, child: Speaker, why: str, terms: ReturnTerms, wh
     n = returns_in_a_row(element.n_returned, tried=tried, progress=progress)
     why = f"{child.name} gave it back: {why}" if why else f"{child.name} gave it back"
     if is_given_up(n, terms.most):
-        why = f"given back by child brokers {n} times in a row; the last time: {why}"
+        why = given_up(n, why)
         give_up_files(element.id, element.try_nr, f"element:{element.id}", why)
-    _wait_again(element, why, who)
     rest = timedelta(seconds=rest_s(n, terms.pause))
+    left = File.objects.filter(element_id=element.id, status__in=INPUT_FILE.unused)
+    keep_files(list(left.values_list("id", flat=True)), rest.total_seconds())  # what is cut anew rests too
+    _wait_again(element, why, who)
     columns = {"returned_by_id": child.id, "n_returned": n}
     Element.objects.filter(id=element.id).update(**columns)
     Element.objects.filter(id=element.id, status="Available").update(group=None, rests_until=Now() + rest)

@@ -34,19 +34,21 @@ class Puller:
     """The broker that asks: its team, tasks whose elements it does not want, and how it stands.
 
     `free_jobs`: jobs that it may still have, None: any number; `negotiating`: elements of its last pull that it has not yet
-    confirmed; `is_draining`: it takes nothing more.
+    confirmed; `holds_most`: it has as many elements as it may; `is_draining`: it takes nothing more.
     """
 
     team: str = ""
     refused_tasks: Collection[str] = ()
     free_jobs: int | None = None
     negotiating: int = 0
+    holds_most: bool = False
     is_draining: bool = False
 
     @property
     def may_pull(self) -> bool:
         """Whether it may get anything at all."""
-        return not self.is_draining and not self.negotiating and (self.free_jobs is None or self.free_jobs > 0)
+        stopped = self.is_draining or self.negotiating > 0 or self.holds_most
+        return not stopped and (self.free_jobs is None or self.free_jobs > 0)
 
 
 def free_jobs(most_jobs: int, fraction: float, executing: int) -> int:

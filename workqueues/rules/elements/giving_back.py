@@ -26,12 +26,13 @@ class StandingElement:
     `live_jobs`: whether jobs of it wait or run; `paused`: the parent wants it to pause; `quarantined`: agents failed on its task
     too often; `serials_left`: numbers that are left of its lot for one of its outputs, None: no lot limits it; `files_left`:
     files of which jobs are yet to be made; `said`: what is said of its task; `sites`: where it may run; `held`: files are held
-    back, as a storage is down or they are in doubt.
+    back, as a storage is down or they are in doubt; `limit_s`: so long it may be idle.
     """
 
     status: str
     task_status: str = ""
     idle_s: float = 0.0
+    limit_s: float = 0.0
     live_jobs: bool = False
     paused: bool = False
     quarantined: bool = False
@@ -42,6 +43,13 @@ class StandingElement:
     held: bool = False
 
 
+class IdleLimits(NamedTuple):
+    """For how long nothing may happen of an element, s; and how long its work may stay away while the parent answers else."""
+
+    standstill_s: float
+    unfetched_s: float
+
+
 class ChildSites(NamedTuple):
     """Sites of the child: those that take work, and those at which jobs wait or run."""
 
@@ -49,19 +57,17 @@ class ChildSites(NamedTuple):
     busy: Collection[str] = ()
 
 
-def why_given_back(element: StandingElement, standstill_s: float, sites: ChildSites) -> str:
-    """Why the child gives it back, in a sentence; empty: it keeps it. `standstill_s`: nothing may happen for so long, unless it
-    waits for its turn.
-    """
+def why_given_back(element: StandingElement, sites: ChildSites) -> str:
+    """Why the child gives it back, in a sentence; empty: it keeps it, as it may while it waits for its turn."""
     if element.status not in ELEMENT.returnable or element.live_jobs or element.paused:
         return ""
     if element.task_status and element.task_status not in TASK.accepting("abort"):
         return ""  # it ends by itself
     if why := _stopped(element):
         return why
-    if element.idle_s <= standstill_s or _waits_its_turn(element, sites):
+    if element.idle_s <= element.limit_s or _waits_its_turn(element, sites):
         return ""
-    for_long = f"for over {duration_text(standstill_s)}"
+    for_long = f"for over {duration_text(element.limit_s)}"
     if element.task_status:
         return f"no job of it was made {for_long}, its task is {element.task_status}{_said(element)}"
     if element.status == "Acquired":
@@ -104,6 +110,11 @@ def returns_in_a_row(before: int, *, tried: bool, progress: bool) -> int:
 def is_given_up(n: int, most: int) -> bool:
     """Whether its files fail, as it was given back so often in a row. `most`: 0: it never is."""
     return 0 < most <= n
+
+
+def given_up(n: int, why: str) -> str:
+    """Why files fail that children gave back so often in a row, in a sentence."""
+    return f"given back by child brokers {n} times in a row" + (f"; the last time: {why}" if why else "")
 
 
 def rest_s(n: int, pause: RetryPause) -> float:

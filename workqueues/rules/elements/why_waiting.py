@@ -24,6 +24,7 @@ REASONS: Mapping[str, str] = {
     "refused": "it does not want elements of the task",
     "full": "it has as many jobs as its hard limit allows",
     "confirming": "it has yet to say that it has the elements of its last pull",
+    "holds": "it has as many elements as one child broker may have",
     "sites": "it told of no site",
     "list": "the site lists of the task leave the site out",
     "data": "the site does not have all that the element reads",
@@ -37,6 +38,7 @@ PULL_REASONS: Mapping[str, str] = {
     "draining": "it drains",
     "no_free_job": "it has as many jobs as its hard limit allows",
     "negotiating": "elements of the pull before were not confirmed yet",
+    "holds_most": "it has as many elements as one child broker may have",
     "in_other_hands": "just taken by others",
     "no_slot": "no slot for them",
     "nothing_waits": "nothing waits that it may have and has a slot for",
@@ -58,7 +60,7 @@ class ChildStand:
 
     `drained_here`: by an operator of the parent; `heard_s`: seconds since its last message, None: never; `quiet_s`: after so many
     it counts as not heard of; `sites`, `jobs`, `free_jobs`, `is_draining`: as it told; `negotiating`: elements of its last pull
-    that it has not yet confirmed.
+    that it has not yet confirmed; `held`: all elements that it has, of which it may have `most_held`, None: any number.
     """
 
     team: str = ""
@@ -72,7 +74,14 @@ class ChildStand:
     jobs: JobCounts = field(default_factory=dict)
     free_jobs: int | None = None
     negotiating: int = 0
+    held: int = 0
+    most_held: int | None = None
     refused_tasks: Collection[str] = ()
+
+    @property
+    def holds_most(self) -> bool:
+        """Whether it has as many elements as it may."""
+        return self.most_held is not None and self.held >= self.most_held
 
     @property
     def puller(self) -> Puller:
@@ -82,6 +91,7 @@ class ChildStand:
             refused_tasks=self.refused_tasks,
             free_jobs=self.free_jobs,
             negotiating=self.negotiating,
+            holds_most=self.holds_most,
             is_draining=self.is_draining or self.drained_here,
         )
 
@@ -116,6 +126,8 @@ def _of_child(child: ChildStand) -> Iterator[WhyNot]:
     if child.negotiating:
         what = "the element" if child.negotiating == 1 else f"{child.negotiating:,} elements"
         yield WhyNot("confirming", f"It has yet to say that it has {what} of its last pull.")
+    if child.holds_most:
+        yield WhyNot("holds", f"It has {child.most_held:,} elements, as many as one child broker may have.")
 
 
 def _of_both(element: Element, vo: str, child: ChildStand) -> Iterator[WhyNot]:
