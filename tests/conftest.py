@@ -47,6 +47,10 @@ ALONE = "SELECT pg_advisory_lock(1)"
 MAY_FILL = f"GRANT SET ON PARAMETER session_replication_role TO {OWNER}"
 """Tables that are filled as after months of work need not be guarded; the roles that the system runs as are not the owner."""
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+"""A run starts dozens of Python processes, and each would compile everything anew."""
+
 gc.disable()
 """Until all tests are collected, there is little garbage, and ever more to look through for it."""
 
@@ -55,6 +59,16 @@ for profile in ("usual", "thorough"):
     hypothesis_settings.register_profile(profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis_settings.load_profile("usual")
 """`--hypothesis-profile thorough`: what a usual run samples is tried many more times; such tests are marked `long` then."""
+
+LONGEST = (
+    "tests/scenarios/",
+    "tests/chaos/test_kill.py",
+    "tests/chaos/test_tree.py",
+    "tests/chaos/test_restore.py",
+    "tests/benchmarks/",
+    "tests/steady/",
+)
+"""Tests of minutes that mostly wait. None of them has a test's database; after the others, each would keep one worker alone."""
 
 chromium_missing = pytest.StashKey[bool]()
 
@@ -69,6 +83,12 @@ def pytest_configure() -> None:
 
     setting_changed.disconnect(root_urlconf_changed)
     setting_changed.connect(_other_routes)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest come first, and so on one worker: two of them at once would slow each other down."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def _other_routes(*, setting: str, **_: object) -> None:

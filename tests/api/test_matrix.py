@@ -21,6 +21,9 @@ SAMPLE = "tests.access.sample_urls"
 
 Addresses = list[tuple[str, Route]]
 
+SHARING = 12
+"""At least so many routes share the callers of one test: to make them takes as long as to ask a few."""
+
 
 def tried(urlconf: str) -> Addresses:
     """Every route with the address that is tried, by address."""
@@ -28,9 +31,16 @@ def tried(urlconf: str) -> Addresses:
 
 
 def groups(urlconf: str) -> Iterator[tuple[str, Addresses]]:
-    """The routes in groups that share the callers of one test: `/admin/access/...`, `/api/v1/tasks/...`, `/tasks/...`."""
+    """The routes in groups that share the callers of one test, named as the first begins: `/admin/access`, `/api/v1/tasks`."""
+    name, together = "", Addresses()
     for prefix, pairs in groupby(tried(urlconf), key=lambda pair: "/".join(pair[0].split("/")[: 4 if "/api/" in pair[0] else 3])):
-        yield prefix, list(pairs)
+        name = name or prefix
+        together += pairs
+        if len(together) >= SHARING:
+            yield name, together
+            name, together = "", Addresses()
+    if together:
+        yield name, together
 
 
 def wrong_answers(pairs: Addresses) -> list[str]:

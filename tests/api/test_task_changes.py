@@ -94,49 +94,50 @@ def test_a_task_that_rests_is_what_it_was_before(olga: Person, task: Task, name:
     assert "is pending, and was registered before" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize(
-    ("name", "body", "fault"),
-    [
-        ("priority", {}, ("priority", "required")),
-        ("priority", {"priority": None}, ("priority", "required")),
-        ("priority", {"priority": "high"}, ("priority", "type")),
-        ("priority", {"priority": -1}, ("priority", "range")),
-        ("priority", {"priority": 7, "prio": 8}, ("prio", "unknown")),
-        ("priority", {"priority": 7, "comment": "c" * 201}, ("comment", "length")),
-        ("priority", [7], ("", "type")),
-        ("share", {"share": "Expres"}, ("share", "exists")),
-        ("share", {"share": ""}, ("share", "exists")),
-        ("reassign", {}, ("", "required")),
-        ("reassign", {"site": "ALPHA", "nucleus": "X"}, ("", "required")),
-        ("reassign", {"site": "ALPHO"}, ("site", "exists")),
-        ("reassign", {"site": "ALPHA", "jobs": "maybe"}, ("jobs", "choice")),
-        ("reassign", {"nucleus": ""}, ("nucleus", "production")),
-        ("split-rule", {"rule": "nEventsPerJob", "value": 7}, ("rule", "choice")),
-        ("split-rule", {"rule": "US", "value": 1}, ("rule", "choice")),
-        ("split-rule", {"rule": "MF", "value": "many"}, ("value", "type")),
-        ("split-rule", {"rule": "MF", "value": -3}, ("value", "range")),
-        ("split-rule", {"rule": "nGBPerJob", "value": [1]}, ("value", "type")),
-        ("split-rule", {"rule": "MF", "value": ""}, ("value", "type")),
-        ("split-rule", {"rule": "MF", "value": []}, ("value", "type")),
-        ("split-rule", {"rule": "MF", "value": {}}, ("value", "type")),
-        ("split-rule", {"value": 3}, ("rule", "required")),
-        ("split-rule", {"rule": "MF"}, ("value", "required")),
-        ("attributes", {}, ("", "required")),
-        ("attributes", {"coreCount": 5000}, ("coreCount", "range")),
-        ("attributes", {"ramCount": 2.5}, ("ramCount", "type")),
-        ("attributes", {"cpuTime": -1}, ("cpuTime", "range")),
-        ("tries", {"n": 0}, ("n", "range")),
-        ("tries", {"n": 101}, ("n", "range")),
-    ],
-)
+NOT_UNDERSTOOD: list[tuple[str, Any, tuple[str, str]]] = [
+    ("priority", {}, ("priority", "required")),
+    ("priority", {"priority": None}, ("priority", "required")),
+    ("priority", {"priority": "high"}, ("priority", "type")),
+    ("priority", {"priority": -1}, ("priority", "range")),
+    ("priority", {"priority": 7, "prio": 8}, ("prio", "unknown")),
+    ("priority", {"priority": 7, "comment": "c" * 201}, ("comment", "length")),
+    ("priority", [7], ("", "type")),
+    ("share", {"share": "Expres"}, ("share", "exists")),
+    ("share", {"share": ""}, ("share", "exists")),
+    ("reassign", {}, ("", "required")),
+    ("reassign", {"site": "ALPHA", "nucleus": "X"}, ("", "required")),
+    ("reassign", {"site": "ALPHO"}, ("site", "exists")),
+    ("reassign", {"site": "ALPHA", "jobs": "maybe"}, ("jobs", "choice")),
+    ("reassign", {"nucleus": ""}, ("nucleus", "production")),
+    ("split-rule", {"rule": "nEventsPerJob", "value": 7}, ("rule", "choice")),
+    ("split-rule", {"rule": "US", "value": 1}, ("rule", "choice")),
+    ("split-rule", {"rule": "MF", "value": "many"}, ("value", "type")),
+    ("split-rule", {"rule": "MF", "value": -3}, ("value", "range")),
+    ("split-rule", {"rule": "nGBPerJob", "value": [1]}, ("value", "type")),
+    ("split-rule", {"rule": "MF", "value": ""}, ("value", "type")),
+    ("split-rule", {"rule": "MF", "value": []}, ("value", "type")),
+    ("split-rule", {"rule": "MF", "value": {}}, ("value", "type")),
+    ("split-rule", {"value": 3}, ("rule", "required")),
+    ("split-rule", {"rule": "MF"}, ("value", "required")),
+    ("attributes", {}, ("", "required")),
+    ("attributes", {"coreCount": 5000}, ("coreCount", "range")),
+    ("attributes", {"ramCount": 2.5}, ("ramCount", "type")),
+    ("attributes", {"cpuTime": -1}, ("cpuTime", "range")),
+    ("tries", {"n": 0}, ("n", "range")),
+    ("tries", {"n": 101}, ("n", "range")),
+]
+
+
 def test_a_wish_that_is_not_understood_is_refused_and_changes_nothing(
-    olga: Person, task: Task, name: str, body: Any, fault: tuple[str, str]
+    olga: Person, task: Task, subtests: pytest.Subtests
 ) -> None:
     before, jobs = Task.objects.values().get(), list(Job.objects.order_by("id").values())
-    answer = olga.post(f"tasks/{task.id}/{name}/", body)
-    assert faults(answer) == {fault}
-    assert (Task.objects.values().get(), list(Job.objects.order_by("id").values())) == (before, jobs)
-    assert not Audit.objects.filter(act=f"task.{name}").exists()
+    for name, body, fault in NOT_UNDERSTOOD:
+        with subtests.test(name=name, body=body):
+            answer = olga.post(f"tasks/{task.id}/{name}/", body)
+            assert faults(answer) == {fault}
+            assert (Task.objects.values().get(), list(Job.objects.order_by("id").values())) == (before, jobs)
+            assert not Audit.objects.filter(act=f"task.{name}").exists()
 
 
 def test_who_names_a_share_that_is_like_none_is_told_which_there_are(olga: Person, task: Task) -> None:

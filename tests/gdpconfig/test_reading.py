@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import pytest
 from django.db import connection, transaction
+from pytest_django import DjangoAssertNumQueries
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.gdpconfig import reading
@@ -117,6 +118,29 @@ def test_what_is_not_committed_is_seen_by_nobody_else() -> None:
             assert pool.submit(elsewhere).result() == 300
             assert gdpconfig.value(*CAP) == 150
         assert pool.submit(elsewhere).result() == 150
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_transaction_reads_once_after_each_of_its_changes_and_after_each_that_it_undoes(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    def read(queries: int) -> object:
+        with django_assert_num_queries(queries):
+            return gdpconfig.value(*CAP)
+
+    with transaction.atomic():
+        set_cap(150)
+        assert (read(1), read(0)) == (150, 150)
+        with transaction.atomic():
+            set_cap(200)
+            set_cap(250)
+            assert (read(1), read(0)) == (250, 250)
+            transaction.set_rollback(True)
+        assert (read(1), read(0)) == (150, 150)
+        set_cap(200)
+        assert (read(1), read(0)) == (200, 200)
+        transaction.set_rollback(True)
+    assert gdpconfig.value(*CAP) == 300
 
 
 @pytest.mark.usefixtures("declared")

@@ -87,7 +87,8 @@ def claim_tasks(
                 **_groups(only or ()),
             },
         )
-        holders = dict(cursor.fetchall())
+        if not (holders := dict(cursor.fetchall())):
+            return []  # as most runs find it
         cursor.execute(
             f"""SELECT t.id FROM workqueues_task t {JOIN[order]} WHERE t.id = ANY(%(ids)s) AND t.locked_by = %(run)s
             ORDER BY {ORDER[order]} t.current_priority DESC, t.modification_time, t.id""",

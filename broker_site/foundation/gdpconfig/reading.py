@@ -40,7 +40,16 @@ class _Copy:
     until: float
 
 
+class _Change:
+    """A change of the configuration that an open transaction has made; called when that commits."""
+
+    def __call__(self) -> None:
+        forget()
+
+
 _copy: _Copy | None = None
+_in_change: tuple[_Change | None, _Copy | None] = (None, None)
+"""What a transaction read since its last change that still stands, and that change; of whichever transaction read last."""
 _lock = threading.Lock()
 _written = False
 """Whether this process has ever changed the configuration: most only read it, at every step."""
@@ -49,11 +58,11 @@ _written = False
 def current() -> Config:
     """The configuration as committed at most CACHE_PERIOD (below two seconds) ago, frozen: one cycle of an agent works on one.
 
-    Inside a transaction that has itself changed the configuration it is read anew at each call and not kept.
+    Inside a transaction that has itself changed the configuration it is read anew after each change and each change undone.
     """
     global _copy
-    if _changed_here():
-        return _loaded().config
+    if (change := _changed_here()) is not None:
+        return _since(change).config
     copy = _copy
     if copy is not None and time.monotonic() < copy.until:
         return copy.config
@@ -87,21 +96,33 @@ def revision() -> int:
 
 def forget() -> None:
     """Drop the copy of this process: the next reading asks the database. Called after each write here, and between tests."""
-    global _copy
+    global _copy, _in_change
     with _lock:
-        _copy = None
+        _copy, _in_change = None, (None, None)
 
 
 def forget_on_commit() -> None:
     """Called by the writer inside its transaction: read anew until the transaction ends, and drop the copy when it commits."""
     global _written
     _written = True
-    transaction.on_commit(forget)
+    transaction.on_commit(_Change())
 
 
-def _changed_here() -> bool:
-    """Whether the open transaction of this thread has changed the configuration: its `forget` waits for the commit."""
-    return _written and connection.in_atomic_block and any(waiting[1] is forget for waiting in connection.run_on_commit)
+def _changed_here() -> _Change | None:
+    """The last change of the configuration by the open transaction of this thread: it waits for the commit."""
+    if not _written or not connection.in_atomic_block:
+        return None
+    return next((waiting[1] for waiting in reversed(connection.run_on_commit) if isinstance(waiting[1], _Change)), None)
+
+
+def _since(change: _Change) -> _Copy:
+    """What was read after this change. A savepoint that is rolled back takes its changes along: the last one is another then."""
+    global _in_change
+    of, copy = _in_change
+    if of is not change or copy is None or time.monotonic() >= copy.until:
+        copy = _loaded()
+        _in_change = change, copy
+    return copy
 
 
 def _period_s(config: Config) -> float:
