@@ -32,7 +32,7 @@ from brokerage.rules.submission.pulling_sites import fewer_priorities, waiting_j
 from workqueues.agents.element_tasks import start_element
 from workqueues.ledger.installation import renew_if_restored
 from workqueues.ledger.parent_contact import alone, note_answer, note_fault, parent_row, pull_key, store_pull
-from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work
+from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work, tell_again
 from workqueues.models import Installation, ParentBroker
 from workqueues.queries.pulled_elements import (
     anything_negotiated,
@@ -245,7 +245,8 @@ def _pull(session: Session) -> int:
     answer, at = session.ask(session.parent.pull, Pull, key=key, draining=draining, **_offer(grid, draining=draining))
     if session.row.incarnation is None or session.circle:
         return 0
-    return store_pull(session.row, key, answer, session.row.incarnation, at)
+    new = store_pull(session.row, key, answer, session.row.incarnation, at)
+    return new + _report(session) if tell_again(answer.steered, session.row.incarnation) else new
 
 
 def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from workqueues.ledger.elements.returning import ReturnTerms
 from workqueues.ledger.installation import Identity, identity
 from workqueues.models import Element
 from workqueues.queries.speakers import Speaker
+from workqueues.queries.steered_elements import steered_elements
 from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states.elements import ELEMENT
@@ -58,7 +59,8 @@ def pull_elements(request: HttpRequest) -> HttpResponse:
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
     terms = PullTerms(gdpconfig.value("elements", "LEASE"), me.incarnation)
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
-    return json_answer({**_reply(child, me), **given})
+    steered = [one._asdict() for one in steered_elements(child.id)]
+    return json_answer({**_reply(child, me), **given, "steered": steered})
 
 
 @tree_operations.WORK
