@@ -29,5 +29,5 @@ class SteeredElement(NamedTuple):
 
 
 def steered_elements(child_id: int) -> list[SteeredElement]:
-    """What the child should report now, to be told what is wished of it; else it reports a quiet one when half of its lease is gone."""
+    """What the child should report now, to be told what is wished of it; else it reports a quiet one after half of its lease."""
     return [SteeredElement(*row) for row in _STEERED.run(child_id)]
