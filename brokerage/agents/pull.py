@@ -41,7 +41,7 @@ from workqueues.ledger.parent_contact import (
     pull_key,
     store_pull,
 )
-from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work
+from workqueues.ledger.pulled_elements import follow_tasks, give_back, note_refused, store_work, tell_again
 from workqueues.models import Installation, ParentBroker
 from workqueues.queries.pulled_elements import (
     anything_negotiated,
@@ -293,7 +293,8 @@ def _pull(session: Session) -> int:
     answer, at = session.ask(session.parent.pull, Pull, key=key, draining=draining, **_offer(grid, draining=draining))
     if session.row.incarnation is None or session.circle:
         return 0
-    return store_pull(session.row, key, answer, session.row.incarnation, at)
+    new = store_pull(session.row, key, answer, session.row.incarnation, at)
+    return new + _report(session) if tell_again(answer.steered, session.row.incarnation) else new
 
 
 def _offer(grid: PullingSites, *, draining: bool) -> dict[str, Any]:

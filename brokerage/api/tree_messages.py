@@ -34,6 +34,7 @@ from workqueues.ledger.elements.returning import ReturnTerms
 from workqueues.ledger.installation import Identity, identity
 from workqueues.models import Element
 from workqueues.queries.speakers import Speaker
+from workqueues.queries.steered_elements import steered_elements
 from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states.elements import ELEMENT
@@ -59,7 +60,8 @@ def pull_elements(request: HttpRequest) -> HttpResponse:
     config = gdpconfig.component("elements")
     terms = PullTerms(config["LEASE"], me.incarnation, config["MOST_HELD"])
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
-    return json_answer({**_reply(child, me), **given})
+    steered = [one._asdict() for one in steered_elements(child.id)]
+    return json_answer({**_reply(child, me), **given, "steered": steered})
 
 
 @tree_operations.WORK

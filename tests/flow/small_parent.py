@@ -27,7 +27,8 @@ Said = dict[str, Any]
 @dataclass
 class SmallParent:
     """What it gives and keeps. `loses`: so many answers to each verb are lost on the way; `dead`: elements whose
-    work is answered with this status, 0: with nothing of it; `says`: verdicts by element."""
+    work is answered with this status, 0: with nothing of it; `says`: verdicts by element; `steered`: tries that a pull is told
+    to report."""
 
     url: str = ""
     instance: str = field(default_factory=lambda: str(uuid4()))
@@ -38,6 +39,7 @@ class SmallParent:
     offers: list[Said] = field(default_factory=list)
     works: dict[int, Said] = field(default_factory=dict)
     says: dict[int, Said] = field(default_factory=dict)
+    steered: list[Said] = field(default_factory=list)
     loses: dict[str, int] = field(default_factory=dict)
     dead: dict[int, int] = field(default_factory=dict)
     pulls: dict[str, list[Said]] = field(default_factory=dict)
@@ -85,7 +87,8 @@ class SmallParent:
         if said["key"] not in self.pulls:
             self.pulls[said["key"]] = [] if said["draining"] else self.offers[: said["most"]]
             self.offers = self.offers[len(self.pulls[said["key"]]) :]
-        return {"elements": self.pulls[said["key"]], "why": {} if self.pulls[said["key"]] else {"NoWork": 1}}
+        why = {} if self.pulls[said["key"]] else {"NoWork": 1}
+        return {"elements": self.pulls[said["key"]], "why": why, "steered": self.steered}
 
     def _fetch(self, said: Said) -> Said:
         wanted = [element["id"] for element in said["elements"] if element["id"] not in self.dead]

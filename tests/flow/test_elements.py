@@ -15,6 +15,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel import clock
+from brokerage.ledger.task_changes import follow_priority
 from brokerage.queries.invariants import check
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.child_broker import SLOTS, Child, ended
@@ -341,6 +342,32 @@ def test_what_a_child_says_wrongly_is_refused_by_name(more: dict[str, Any], stat
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (status, field)
     assert ElementChange.objects.count() == 0
     assert answer.json()["detail"] in ChildBroker.objects.get().last_error
+
+
+def test_a_pull_names_the_elements_of_which_something_else_is_wished_than_its_child_was_told() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child, other = Child(), Child("east")
+    (head,) = child.pulled()
+
+    def told() -> dict[str, Any]:
+        """What the child hears of it, once: it is named until then, to nobody else, and no more afterwards."""
+        mine = [{"id": head["id"], "try_nr": head["try_nr"]}]
+        assert (child.pull().json()["steered"], other.pull().json()["steered"]) == (mine, [])
+        (verdict,) = child.report(child.of(head, "Acquired"))
+        assert child.pull().json()["steered"] == []
+        return {"wish": verdict["wish"], "priority": verdict["priority"]}
+
+    assert child.pull().json()["steered"] == []
+    command(task.id, "pause", "user:ada")
+    assert told() == {"wish": "pause", "priority": 500}
+    command(task.id, "resume", "user:ada")
+    assert told() == {"wish": "go", "priority": 500}
+    follow_priority(task.id, 800)
+    assert told() == {"wish": "go", "priority": 800}
+    command(task.id, "kill", "user:ada")
+    run_agents(1, AGENTS)
+    assert told() == {"wish": "cancel", "priority": 800}
 
 
 def test_elements_of_a_paused_task_stand_aside_until_it_goes_on() -> None:

@@ -347,6 +347,24 @@ def test_the_task_follows_that_of_the_parent(parent: SmallParent, queue: Computi
     assert task.status == "running"
 
 
+@pytest.mark.parametrize("wish", ["pause", "cancel"])
+def test_what_the_parent_wishes_of_a_quiet_element_is_asked_for_at_once(
+    parent: SmallParent, queue: ComputingQueue, wish: str
+) -> None:
+    task = begun(parent)
+    said = len(parent.told(5))
+    cycle(2)
+    assert len(parent.told(5)) == said, "nothing happened to it"
+    parent.says[5] = {"priority": 777, "wish": wish}
+    parent.steered = [{"id": 5, "try_nr": 1}, {"id": 6, "try_nr": 1}, {"id": 5, "try_nr": 2}]
+    cycle()
+    parent.steered = []
+    task.refresh_from_db()
+    assert len(parent.told(5)) == said + {"pause": 1, "cancel": 2}[wish], "it tells too that it is being cancelled"
+    assert task.current_priority == 777
+    assert task.status == {"pause": "paused", "cancel": "aborting"}[wish]
+
+
 def due() -> None:
     """Half of the lease goes by, and a cycle."""
     PulledElement.objects.update(

@@ -18,7 +18,7 @@ from broker_site.foundation.kernel.machine import Names
 from workqueues.ledger.commands import command
 from workqueues.models import PulledElement
 from workqueues.queries.pulled_elements import LIVE_TASK
-from workqueues.rules.elements.messages import PulledHead
+from workqueues.rules.elements.messages import ElementTry, PulledHead
 from workqueues.states import MASTER_TYPES, TASK
 from workqueues.states.elements import ELEMENT
 
@@ -79,6 +79,11 @@ WITH mine AS (
 UPDATE workqueues_file f SET report_due = false FROM mine WHERE f.id = mine.id
 """
 """A file that is another by now is told again; so is one that somebody works on."""
+_TELL_AGAIN = """
+UPDATE workqueues_pulledelement p SET told = '' FROM unnest(%(ids)s::bigint[], %(tries)s::bigint[]) AS v(element, try_nr)
+WHERE p.element_id = v.element AND p.try_nr = v.try_nr AND p.incarnation = %(incarnation)s AND p.ended_at IS NULL
+    AND p.refused = ''
+"""
 _PAUSE = """
 UPDATE workqueues_pulledelement SET work = work || '{"paused": true}'
 WHERE id = ANY (%(ids)s) AND task_id IS NULL AND work <> '{}' AND NOT work ? 'paused'
@@ -150,6 +155,13 @@ def note_told(told: Sequence[ToldElement], files: Mapping[int, str], at: datetim
         }
         _run(_TOLD, {**values, "at": at})
         _run(_OVER, {"ids": [one.id for one in told if one.ended]})
+
+
+def tell_again(elements: Iterable[ElementTry], incarnation: UUID) -> int:
+    """These are told with the next report, though nothing happened to them here: how many."""
+    tries = [(one.id, one.try_nr) for one in elements]
+    ids, numbers = [id_ for id_, _ in tries], [try_nr for _, try_nr in tries]
+    return _run(_TELL_AGAIN, {"ids": ids, "tries": numbers, "incarnation": incarnation}) if tries else 0
 
 
 def note_refused(reasons: Mapping[int, str]) -> None:

@@ -31,8 +31,8 @@ WITH held AS MATERIALIZED (
     WHERE e.child_id = %(child)s AND e.status IN ({ELEMENT.at_work.sql})
     ORDER BY e.id FOR NO KEY UPDATE OF e SKIP LOCKED
 )
-UPDATE workqueues_element e SET sentence = h.sentence, decision = h.decision, told_at = now(),
-    lease_until = now() + make_interval(secs => %(lease_s)s)
+UPDATE workqueues_element e SET sentence = h.sentence, decision = h.decision, told_at = statement_timestamp(),
+    lease_until = now() + make_interval(secs => %(lease_s)s), priority = t.current_priority
 FROM held h, workqueues_task t WHERE e.id = h.id AND t.id = e.task_id
 RETURNING e.id, e.try_nr, e.status, t.status, t.current_priority
 """

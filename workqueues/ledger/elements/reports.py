@@ -153,10 +153,12 @@ def _acquire(element: Element, child: Speaker, who: str) -> None:
 
 
 def _note(element: Element, report: ElementReport, lease_s: float) -> None:
+    """What it said, and when: before its task is read for the answer, and after its task began to run by this very report."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE workqueues_element SET sentence = %s, decision = %s, told_at = now(),"
-            " lease_until = now() + make_interval(secs => %s) WHERE id = %s",
+            "UPDATE workqueues_element e SET sentence = %s, decision = %s, told_at = statement_timestamp(),"
+            " lease_until = now() + make_interval(secs => %s), priority = t.current_priority"
+            " FROM workqueues_task t WHERE e.id = %s AND t.id = e.task_id",
             [report.sentence, report.decision, lease_s, element.id],
         )
 

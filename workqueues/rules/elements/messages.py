@@ -163,19 +163,22 @@ class PulledHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PullAnswer(Reply):
-    """`why`: reason -> how many elements, or groups of them, were not given for it."""
-
-    elements: Annotated[list[PulledHead], Field(max_length=MOST_ELEMENTS)] = field(default_factory=list)
-    why: Annotated[dict[str, int], Field(max_length=MOST_REASONS)] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ElementTry:
     """One try of an element: what all that is said of it names."""
 
     id: Number
     try_nr: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullAnswer(Reply):
+    """`why`: reason -> how many elements, or groups of them, were not given for it. `steered`: those that the child has, and of
+    which something else is wished than it was told: it reports them now, and is told with the answer.
+    """
+
+    elements: Annotated[list[PulledHead], Field(max_length=MOST_ELEMENTS)] = field(default_factory=list)
+    why: Annotated[dict[str, int], Field(max_length=MOST_REASONS)] = field(default_factory=dict)
+    steered: Annotated[list[ElementTry], Field(max_length=MOST_ELEMENTS)] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
