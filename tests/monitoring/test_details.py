@@ -327,6 +327,8 @@ class Details(TestCase):
         self.assertNotIn("mc23", home)
 
     def test_home_counts_and_names_what_waits_and_which_agent_is_not_well(self) -> None:
+        with connection.cursor() as cursor:  # a snapshot shows what its own transaction wrote only behind one that has ended
+            cursor.execute("SAVEPOINT other; SELECT FROM brokerage_site FOR UPDATE; ROLLBACK TO SAVEPOINT other")
         run_agent("tally", looked=True)
         page = self.page("/")
         n = Job.objects.filter(status="activated").count()
