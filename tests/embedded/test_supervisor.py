@@ -20,7 +20,9 @@ import pytest
 from broker_site.roof.embedded import Instance
 from broker_site.roof.embedded.process import Identity, gone
 from broker_site.roof.supervisor import NotRunning, Pilot, System, running
+from broker_site.roof.supervisor.child import Spec
 from broker_site.roof.supervisor.system import MARKER
+from broker_site.roof.supervisor.watch import Supervisor
 
 pytestmark = pytest.mark.servers
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,3 +212,24 @@ def test_pure_commands_start_no_server() -> None:
         ran = subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environ, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stderr
     assert not (ROOT / ".gridbroker" / "never-made").exists()
+
+
+def test_who_makes_work_is_told_to_end_before_those_who_do_it(tmp_path: Path) -> None:
+    """What a pilot gives back would be handed to the next one, which gives it back in turn, until no try is left."""
+    marks = "import signal, sys, time; from pathlib import Path; folder = Path(sys.argv[1]); name = sys.argv[2]\n"
+    makes = (
+        "signal.signal(signal.SIGTERM, lambda n, f: (folder / 'told').touch())\n(folder / name).touch()\n"
+        "while True: time.sleep(0.02)"
+    )
+    works = (
+        "signal.signal(signal.SIGTERM, lambda n, f: sys.exit((folder / 'told').exists() and (folder / 'after').touch() or 0))\n"
+        "(folder / name).touch()\nwhile True: time.sleep(0.02)"
+    )
+    supervisor = Supervisor(tmp_path, lambda line: None)
+    for name, code, makes_work in (("worker", makes, True), ("pilot-1", works, False)):
+        command = (sys.executable, "-c", marks + code, str(tmp_path), name)
+        supervisor.add(Spec(name, command, dict(os.environ), ROOT, grace_s=1.0, makes_work=makes_work))
+    assert until(lambda: (tmp_path / "worker").exists() and (tmp_path / "pilot-1").exists())
+    supervisor.stop()
+    supervisor.close()
+    assert (tmp_path / "after").exists()

@@ -42,13 +42,17 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a child is. `environment` is all that it gets; `grace_s` is how long it may take to end when told to."""
+    """What a child is. `environment` is all that it gets; `grace_s` is how long it may take to end when told to.
+
+    `makes_work`: for others, which therefore are told to end after it.
+    """
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
     grace_s: float = 10.0
+    makes_work: bool = False
 
 
 class Child:

@@ -279,7 +279,7 @@ def _worker(system: System) -> Spec:
         *("--concurrency", str(WORKER_PROCESSES), "--without-gossip", "--without-mingle", "--without-heartbeat"),
         *("--hostname", f"worker-{system.instance.name}@%h", "--loglevel", "WARNING"),
     )
-    return Spec("worker", command, {**system.environment, **WORKER_LIMITS}, system.root)
+    return Spec("worker", command, {**system.environment, **WORKER_LIMITS}, system.root, makes_work=True)
 
 
 def _beat(system: System) -> Spec:
@@ -288,7 +288,7 @@ def _beat(system: System) -> Spec:
         *("--scheduler", "broker_site.roof.beat_scheduler:PeriodScheduler"),
         *("--pidfile", "", "--max-interval", "1", "--loglevel", "WARNING"),
     )
-    return Spec("beat", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0)
+    return Spec("beat", command, {**system.environment, **WORKER_LIMITS}, system.root, grace_s=5.0, makes_work=True)
 
 
 def _mover(system: System) -> Spec:

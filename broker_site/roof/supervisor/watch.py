@@ -83,16 +83,22 @@ class Supervisor:
             child.start()
 
     def stop(self) -> None:
-        """End all children, the last added first; children whose names have the same first part (`pilot-...`) together."""
+        """End all children, the last added first; children whose names have the same first part (`pilot-...`) together.
+
+        Who makes work is told first: what a pilot gives back would be handed to the next one, which gives it back in turn.
+        """
         self._stopping.set()
         with self._lock:
+            for child in self._children.values():
+                if child.spec.makes_work:
+                    _tell_to_end(child)
             groups: dict[str, list[Child]] = {}
             for name, child in reversed(self._children.items()):
                 groups.setdefault(name.partition("-")[0], []).append(child)
             for group in groups.values():
                 for child in group:
-                    child.signal(signal.SIGTERM)
-                    child.signal(signal.SIGCONT)  # a child that a test has stopped could not hear it
+                    if not child.spec.makes_work:  # a worker that is told twice leaves what it does
+                        _tell_to_end(child)
                 now = time.monotonic()
                 for child in group:
                     child.finish(now + child.spec.grace_s)
@@ -127,3 +133,8 @@ class Supervisor:
                 for event in duty.do():
                     self._console.tell(event)
                 duty.due = time.monotonic() + duty.period_s
+
+
+def _tell_to_end(child: Child) -> None:
+    child.signal(signal.SIGTERM)
+    child.signal(signal.SIGCONT)  # a child that a test has stopped could not hear it
