@@ -127,12 +127,12 @@ def quiet_after_s() -> float:
     return float(gdpconfig.value("elements", "LEASE"))
 
 
-def elements_of_children(ids: Sequence[int], using: str = "default", most: int = MOST_COUNTED) -> dict[int, dict[str, int]]:
-    """Child -> state -> elements that it has, so many of each child at most, and one more; one statement."""
+def elements_of_children(ids: Sequence[int], using: str = "default") -> dict[int, dict[str, int]]:
+    """Child -> state -> elements that it has, MOST_COUNTED of each child at most, and one more; one statement."""
     counts: dict[int, dict[str, int]] = {}
     if ids:
         with connections[using].cursor() as cursor:
-            cursor.execute(_COUNTS, {"children": list(ids), "most": most + 1})
+            cursor.execute(_COUNTS, {"children": list(ids), "most": MOST_COUNTED + 1})
             for child, status, n in cursor.fetchall():
                 counts.setdefault(child, {})[status] = n
     return counts
@@ -150,13 +150,16 @@ def stands(using: str = "default") -> list[tuple[ChildBroker, ChildStand]]:
     """Every child with what it is to an element that waits; two statements."""
     found = list(children(using))
     most_held = int(gdpconfig.value("elements", "MOST_HELD"))
-    counts = elements_of_children([child.id for child in found], using, max(most_held, MOST_COUNTED))
+    counts = elements_of_children([child.id for child in found], using)
     now, quiet_s = clock.now(), quiet_after_s()
     return [(child, _stand(child, counts.get(child.id, {}), now, quiet_s, most_held)) for child in found]
 
 
 def _stand(child: ChildBroker, counts: Mapping[str, int], now: datetime, quiet_s: float, most_held: int) -> ChildStand:
     heard = None if child.last_contact is None else (now - child.last_contact).total_seconds()
+    held = sum(counts.values())
+    if held > MOST_COUNTED:  # whether it has all that it may, it was told at its last pull: to count them takes too long here
+        held = max(held, _last_pull(child.last_pull)["why"].get("holds_most", 0))
     return ChildStand(
         team=child.team,
         vo=child.vo,
@@ -169,7 +172,7 @@ def _stand(child: ChildBroker, counts: Mapping[str, int], now: datetime, quiet_s
         jobs={name: dict(_waiting(child, name)) for name in child.jobs_by_priority},
         free_jobs=child.free_jobs,
         negotiating=counts.get("Negotiating", 0),
-        held=sum(counts.values()),
+        held=held,
         most_held=most_held,
     )
 
