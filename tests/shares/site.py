@@ -1,6 +1,7 @@
 """A saturated site in virtual time: real database, agents and matching; slots whose jobs end by schedule.
 
-The agents share and generate run at their default periods of that time, so what is seen depends on no machine's speed.
+The agents share and generate run at their default periods of that time, and what the matching keeps for a moment is kept for a
+moment of it, so what is seen depends on no machine's speed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from heapq import heappop, heappush
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+import pytest
 from django.db.models.functions import Now
 
 from broker_site.foundation import gdpconfig
@@ -24,6 +27,7 @@ from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
 from brokerage.ledger.pilots import end_idling, note_vain_ask, register
 from brokerage.models import ComputingQueue, Pilot, QueueStorage
+from brokerage.queries import serving_since, waiting
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
@@ -91,6 +95,8 @@ class SaturatedSite:
     kinds: dict[int, tuple[str, Kind]] = field(default_factory=dict)
     """Task -> its leaf, and what its jobs are like."""
     held: list[Held] = field(default_factory=list)
+    now: float = 0.0
+    """Virtual time, s."""
     _free: list[Slot] = field(default_factory=list)
     _ends: list[tuple[float, int, Slot, Lease]] = field(default_factory=list)
     _dice: random.Random = field(default_factory=lambda: random.Random(15))
@@ -125,14 +131,25 @@ class SaturatedSite:
 
     def run(self, seconds: float) -> None:
         """Let so much time go by: jobs end, free slots ask, and the agents run when their periods are over."""
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (waiting, serving_since):
+                patch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+            WAITING.forget()
+            self._run(seconds)
+        WAITING.forget()
+        self.held = [job._replace(end=min(job.end, seconds)) for job in self.held]
+
+    def _run(self, seconds: float) -> None:
         self._free = list(self.slots)
         self._dice.shuffle(self._free)
         due = dict.fromkeys(("generate", "share"), 0.0)
         self._ask_all(0.0)
         while (now := min(self._ends[0][0] if self._ends else seconds, *due.values())) < seconds:
+            self.now = now
             for name in [name for name, at in due.items() if at <= now]:
                 Task.objects.filter(next_look_at__isnull=False).update(next_look_at=None)
-                _let_pass(AGENTS[name].period_s)
+                if name == "share":
+                    _let_pass(AGENTS[name].period_s)
                 run_agent(name, looked=True)
                 due[name] += AGENTS[name].period_s
             while self._ends and self._ends[0][0] <= now:
@@ -140,7 +157,6 @@ class SaturatedSite:
                 end(leased)
                 self._free.append(slot)
             self._ask_all(now)
-        self.held = [job._replace(end=min(job.end, seconds)) for job in self.held]
 
     def _ask_all(self, now: float) -> None:
         """Every free slot asks once."""
@@ -169,10 +185,10 @@ def ask(slot: Slot) -> Lease | None:
 
     def offers() -> Iterator[int | Ask]:
         for fresh, _ in TRIES[:2]:
-            for waiting, _ in WAITING.offers(asked, resource, fresh=fresh):
-                tried.append(waiting)
-                there = Ask(waiting.id, slot.pilot, request, LEASE_S, most, queue_id=slot.queue.id, storage=waiting.storage)
-                yield there if waiting.is_open else waiting.id
+            for one, _ in WAITING.offers(asked, resource, fresh=fresh):
+                tried.append(one)
+                there = Ask(one.id, slot.pilot, request, LEASE_S, most, queue_id=slot.queue.id, storage=one.storage)
+                yield there if one.is_open else one.id
 
     leased = lease(offers(), slot.pilot, request, LEASE_S, most)
     if leased is None:
