@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.template import Context
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
@@ -35,6 +36,8 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 PLAIN = 1000
 """From here on the fraction of a number says nothing."""
+PARTING = re.compile(r"(?<=[._:/])(?=[^._:/])")
+"""Where a long name may go on in the next line: behind what parts its words."""
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -52,6 +55,13 @@ def in_form(field: str) -> str:
     if not (number.isascii() and number.isdigit()):
         return capfirst(field.replace("_", " "))
     return f"Line {int(number) + 1}" + (f", {column}" if column else "")
+
+
+@register.filter
+def parted(name: str) -> SafeString:
+    """A name that breaks behind its separators, not inside of its words."""
+    *parts, last = PARTING.split(name)
+    return format_html_join("", "{}<wbr>", ((part,) for part in parts)) + conditional_escape(last)
 
 
 @register.filter
@@ -104,6 +114,13 @@ def due(at: datetime | None) -> SafeString | str:
         return NOTHING
     seconds = (at - clock.now()).total_seconds()
     return _pointed(at, f"in {lasting(seconds)}" if seconds > 0 else "now")
+
+
+@register.filter
+def next_look(at: datetime) -> SafeString:
+    """When an agent looks at a thing again, as the start of a sentence."""
+    when = due(at)
+    return format_html("Next look due {}" if at <= clock.now() else "Next look {}", when)
 
 
 def _pointed(at: datetime, text: str) -> SafeString:

@@ -164,6 +164,15 @@ class Details(TestCase):
         self.assertIn(f"{finished.placed_at.name}_DISK", page)
         self.assertIn("0000000a", page)
 
+    def test_what_the_pilot_measured_has_words_and_units(self) -> None:
+        job = Job.objects.filter(status="finished").earliest("id")
+        JobResult.objects.filter(job=job).update(metrics={"cpu_s": 7200, "max_rss_mb": 1500, "work_mb": 1.2, "hits": 70000})
+        page = self.page(f"/jobs/{job.id}/").replace("\N{NARROW NO-BREAK SPACE}", " ").split('id="measured"')[1]
+        self.assertEqual(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page), [
+            ("Processor time", "2 h"), ("Most memory, what processes share counted for each", "1.5 GB"),
+            ("Most in the working folder", "1.2 MB"), ("Hits", "70,000"),
+        ])  # fmt: skip
+
     def test_a_job_that_waits_says_how_long_so_far_and_one_that_runs_how_long_it_waited(self) -> None:
         waiting = Job.objects.filter(status="activated").earliest("id")
         running = Job.objects.filter(status="running").earliest("id")
@@ -187,7 +196,7 @@ class Details(TestCase):
 
     def test_why_a_task_waits_is_told_in_one_line_and_for_every_queue(self) -> None:
         page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
-        self.assertIn("a job needs 57600 MB, a slot gives 8000", page)
+        self.assertIn("a job needs 57600 MB, a slot gives 8000 MB", page)
         self.assertRegex(page, r"Pending until \d\d:\d\d:\d\d UTC: none of 4 queues can ever take it")
         self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
         self.assertIn("4 → 3 → 0", page)

@@ -68,7 +68,7 @@ def test_from_signing_in_to_why_a_task_waits_and_killing_it(live_server: LiveSer
     page.get_by_role("link", name="mc23.simul.bigmem").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("mc23.simul.bigmem")
     page.locator("#panel").get_by_role("link", name="Why", exact=True).click()
-    expect(page.get_by_text("a job needs 57600 MB, a slot gives 8000").first).to_be_visible()
+    expect(page.get_by_text("a job needs 57600 MB, a slot gives 8000 MB").first).to_be_visible()
     page.get_by_role("rowheader", name="GAMMA").first.get_by_role("link").click()
     expect(page.get_by_role("heading", name="GAMMA")).to_be_visible()
 
