@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 KNOWN = {
-    "wall_s": "Run time",
-    "cpu_s": "Processor time",
-    "max_pss_mb": "Most memory, what processes share counted once",
-    "max_rss_mb": "Most memory, what processes share counted for each",
-    "read_bytes": "Read from disks",
-    "written_bytes": "Written to disks",
-    "work_mb": "Most in the working folder",
+    "wall_s": "Wall time",
+    "cpu_s": "CPU time",
+    "max_pss_mb": "Peak memory (PSS)",
+    "max_rss_mb": "Peak memory (RSS)",
+    "read_bytes": "Read from disk",
+    "written_bytes": "Written to disk",
+    "work_mb": "Peak use of the working folder",
 }
 """Measure of the protocol of pilots -> what it is, in the order of the page."""
 UNITS = {"bytes": ("bytes", 1.0), "kb": ("bytes", 1e3), "mb": ("bytes", 1e6), "gb": ("bytes", 1e9), "s": ("s", 1.0)}

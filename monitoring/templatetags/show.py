@@ -25,12 +25,11 @@ from monitoring.histograms import draw_histogram
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
-from monitoring.wording import UNKNOWN, WORDS
+from monitoring.wording import RAM_UNITS, UNKNOWN, WORDS
 from workqueues.rules.elements.why_waiting import PULL_REASONS
 
 register = template.Library()
 
-RAM_UNITS = {"MBPerCore": "MB a core", "MBPerCoreFixed": "MB a core, fixed"}
 NOTHING = "\N{EN DASH}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
@@ -206,6 +205,17 @@ def number(n: float | None) -> str:
     if isinstance(n, int):
         return f"{n:,}"
     return f"{n:,.0f}" if abs(n) >= PLAIN else f"{n:.4g}"
+
+
+WHOLE = re.compile(r"-?[0-9]+\.0")
+
+
+@register.filter
+def setting(text: str | None, unit: str) -> str | None:
+    """A value of the configuration with its unit; the fraction of a number of something only where it has one."""
+    if not text or not unit:
+        return text
+    return f"{text.removesuffix('.0') if WHOLE.fullmatch(text) else text}{THIN}{unit}"
 
 
 @register.filter

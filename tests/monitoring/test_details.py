@@ -169,8 +169,8 @@ class Details(TestCase):
         JobResult.objects.filter(job=job).update(metrics={"cpu_s": 7200, "max_rss_mb": 1500, "work_mb": 1.2, "hits": 70000})
         page = self.page(f"/jobs/{job.id}/").replace("\N{NARROW NO-BREAK SPACE}", " ").split('id="measured"')[1]
         self.assertEqual(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page), [
-            ("Processor time", "2 h"), ("Most memory, what processes share counted for each", "1.5 GB"),
-            ("Most in the working folder", "1.2 MB"), ("Hits", "70,000"),
+            ("CPU time", "2 h"), ("Peak memory (RSS)", "1.5 GB"),
+            ("Peak use of the working folder", "1.2 MB"), ("Hits", "70,000"),
         ])  # fmt: skip
 
     def test_a_job_that_waits_says_how_long_so_far_and_one_that_runs_how_long_it_waited(self) -> None:

@@ -51,9 +51,9 @@ def test_what_a_pilot_measured_is_told_in_words_and_units() -> None:
         {"written_bytes": 5, "max_rss_mb": 2, "cpu_s": 1.5, "gpu_time_s": 3, "hits": 7, "cpu_model_s": "fast", "s": 1}
     )
     assert [(each.what, each.value, each.unit) for each in told] == [
-        ("Processor time", 1.5, "s"),
-        ("Most memory, what processes share counted for each", 2e6, "bytes"),
-        ("Written to disks", 5, "bytes"),
+        ("CPU time", 1.5, "s"),
+        ("Peak memory (RSS)", 2e6, "bytes"),
+        ("Written to disk", 5, "bytes"),
         ("Cpu model s", "fast", ""),
         ("Gpu time", 3, "s"),
         ("Hits", 7, ""),
