@@ -35,8 +35,8 @@ THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 PLAIN = 1000
 """From here on the fraction of a number says nothing."""
-PARTING = re.compile(r"(?<=[._:/])(?=[^._:/])")
-"""Where a long name may go on in the next line: behind what parts its words."""
+PARTING = re.compile(r"(?<=[._:/])(?!(?<=[0-9][.:])[0-9])(?=[^._:/\s])")
+"""Where a long name may go on in the next line: behind what parts its words, not inside of a number."""
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -138,7 +138,7 @@ def lasting(seconds: float | None) -> str:
     if 0 < seconds < 0.0995:
         return f"{seconds * 1000:.0f}{THIN}ms"
     if 0 < seconds < 10:
-        return f"{seconds:.1f}{THIN}s"
+        return f"{seconds:.1f}".removesuffix(".0") + f"{THIN}s"
     for least, size, unit in AGES:
         if seconds >= least:
             return f"{int(seconds // size):,}{THIN}{unit}"

@@ -55,6 +55,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "recent": RECENT,
         "agents": agents,
         "unwell": [agent for agent in agents if agent.health != "well"],
+        "none_ran": all(agent.health == "never" for agent in agents),
         "queues": queues,
         "queues_online": sum(queue.status == "online" for queue in queues),
         "pilots": sum(queue.pilots for queue in queues),

@@ -417,6 +417,6 @@ class Refusals(TestCase):
 
     def test_the_state_of_an_empty_system_says_what_to_do(self) -> None:
         page = text(self.client.get("/"))
-        for said in ("No task yet", "No queue yet", "Nothing waits", "agents need a look"):
+        for said in ("No task yet", "No queue yet", "Nothing waits", "No agent has run yet"):
             self.assertIn(said, page)
         self.assertIn("Submit one with", text(self.client.get("/tasks/")))

@@ -236,10 +236,14 @@ def headline(task: TaskStatus) -> str:
 
 
 def _meaning(task: TaskStatus) -> str:
-    """What its state means; of one whose work child brokers do, how far its elements are."""
+    """What its state means, with jobs that ended badly not what it means without any; of one whose work child brokers do, how far
+    its elements are.
+    """
     if task.status in TASK.generating and (course := task.elements.course()):
         return f"{course}; jobs of its own have been made, too" if task.loads else course
     meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
+    if task.errors.groups:
+        meaning = meaning.partition(". ")[0]
     return f"{meaning[0].lower()}{meaning[1:]}"
 
 

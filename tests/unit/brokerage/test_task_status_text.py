@@ -137,6 +137,12 @@ def test_a_task_whose_work_child_brokers_do_says_where_its_elements_are() -> Non
     assert headline(replace(task, reason="no room")) == "Running: no room"
 
 
+def test_a_task_with_bad_jobs_is_not_said_to_have_had_no_input() -> None:
+    task = replace(CALM, status="finished", errors=ERRORS)
+    assert headline(task).startswith("Finished: part of the input was processed; the rest was given up or lost; 3 of 4 jobs")
+    assert "there was no input" in headline(replace(task, errors=JobErrors()))
+
+
 def test_a_next_look_whose_time_is_over_is_due_now() -> None:
     later = replace(CALM, status="pending", next_look_at=NOW, now=NOW - timedelta(seconds=1))
     assert later.next_look == "next look at 2026-01-01 00:00:00 UTC"

@@ -20,7 +20,7 @@ NOW = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     ("seconds", "said"),
     [
         (0.032, "32 ms"), (0, "0 s"), (1.26, "1.3 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"),
-        (172800, "2 d"), (9e8, "10,416 d"), (None, "\N{EN DASH}"),
+        (5.0, "5 s"), (172800, "2 d"), (9e8, "10,416 d"), (None, "\N{EN DASH}"),
     ],
 )  # fmt: skip
 def test_a_duration_is_told_in_one_unit(seconds: float | None, said: str) -> None:
@@ -43,6 +43,7 @@ def test_a_next_look_whose_time_is_over_is_due() -> None:
 
 def test_a_long_name_breaks_behind_what_parts_its_words_and_stays_text() -> None:
     assert parted("mc23.user_ada:run/1..x") == "mc23.<wbr>user_<wbr>ada:<wbr>run/<wbr>1..<wbr>x"
+    assert parted("run 1.5: at 12:30, v2.x") == "run 1.5: at 12:30, v2.<wbr>x"
     assert parted("a.<b>&'.") == "a.<wbr>&lt;b&gt;&amp;&#x27;."
 
 
