@@ -239,6 +239,16 @@ class Details(TestCase):
             self.assertEqual(set(re.findall(r'<th scope="row"><a [^>]+>(\w+)</a>', matrix)), names, query)
         self.assertIn("No queue matches the filter", self.page(f"{base}?show=chosen"))
 
+    def test_what_if_tells_what_is_different_in_words_and_units(self) -> None:
+        page = self.page(f"{self.what_if}?ramCount=4000&change=queue.GAMMA.maxrss%3D57600")
+        self.assertIn("With memory 4,000 MB (is 64,000)", page)
+        self.assertIn("Memory, MB</label>", page)
+        self.assertIn("queue.GAMMA.maxrss</span> = 57,600", page)
+        Task.objects.filter(id=self.scene.pending.id).update(ram_unit="MBPerCore")
+        page = self.page(f"{self.what_if}?ramCount=4000")
+        self.assertIn("With memory 4,000 MB a core (is 64,000)", page)
+        self.assertIn("Memory, MB a core</label>", page)
+
     def test_what_if_refuses_what_makes_no_sense_with_field_and_rule(self) -> None:
         address = (
             f"/tasks/{self.scene.pending.id}/brokerage/what-if/?ramCount=lots&change=config.NOPE%3D1%0Aqueue.DELT.status%3Donline"
