@@ -1,4 +1,4 @@
-"""No JSON and no CSV of a page, and no list of REST, ignores a parameter that it does not know: who mistypes a filter would take all rows for some."""
+"""No JSON or CSV of a page and no list of REST ignores what it does not know: a mistyped filter would show all rows for some."""
 
 from __future__ import annotations
 
