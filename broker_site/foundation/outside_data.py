@@ -30,6 +30,9 @@ MOST_PROBLEMS: Final = 200
 MOST_HINTS: Final = 20
 """So many unknown names are answered with the nearest known one: looking for it takes time."""
 
+NOT_BLANK: Final = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""What a text must hold that may not be blank: a pattern, as what \\s stands for differs between readers of patterns."""
+
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.views.decorators.http import require_POST
-from drf_spectacular.utils import extend_schema, inline_serializer
+from drf_spectacular.utils import extend_schema, extend_schema_field, inline_serializer
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -26,6 +26,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.outside_data import NOT_BLANK
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.filtering import JobFilter
@@ -70,6 +71,16 @@ class TargetShown(serializers.ModelSerializer[BulkTarget]):
         read_only_fields = fields
 
 
+_TEXT = {"type": "string", "pattern": NOT_BLANK}
+_VALUE = (_TEXT, {"type": "number"}, {"type": "boolean"})
+_SEVERAL = {"type": "array", "minItems": 1, "items": {"anyOf": _VALUE}}
+
+
+@extend_schema_field({"type": "object", "minProperties": 1, "additionalProperties": {"anyOf": (*_VALUE, _SEVERAL)}})
+class WantedField(serializers.DictField):
+    """Filters with their values; a value that says nothing would mean any, and so is refused by its name."""
+
+
 class BulkAsked(StrictBody):
     """What to do, and with which rows: `ids` or `filter`."""
 
@@ -80,7 +91,7 @@ class BulkAsked(StrictBody):
     ids = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=LARGEST_ID), required=False, max_length=MAX_ITEMS, min_length=1
     )
-    filter = serializers.DictField(required=False, help_text="filters of the list of tasks or jobs, at least one")
+    filter = WantedField(required=False, help_text="filters of the list of tasks or jobs, at least one")
     count = serializers.IntegerField(
         required=False, min_value=0, help_text="how many you saw; needed with a filter: 409 where more than 5 % more match"
     )
@@ -236,6 +247,8 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
         raise _bad(f"filter.{unknown[0][:40]}", "unknown", f"no filter of that name; there are: {known}")
     if nothing := [name for name, value in wanted.items() if _blank(value)]:
         raise _bad(f"filter.{nothing[0]}", "blank", f"{nothing[0]} has no value, which would mean any: leave it out then")
+    if wrong := [name for name, value in wanted.items() if not all(isinstance(v, str | int | float) for v in _listed(value))]:
+        raise _bad(f"filter.{wrong[0]}", "type", f"{wrong[0]} takes a text, a number, true or false, or a list of them")
     query = QueryDict(urlencode({k: v if isinstance(v, list) else str(v) for k, v in wanted.items()}, doseq=True))
     found = filters(query, queryset=rows)
     if not found.form.is_valid():
@@ -252,6 +265,10 @@ def _selected(caller: Principal, said: Mapping[str, Any], moment: datetime) -> Q
 def _blank(value: Any) -> bool:
     """Whether a list would take it for no filter at all: an empty variable of a script must not widen an act."""
     return not value or any(map(_blank, value)) if isinstance(value, list) else value is None or not str(value).strip()
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _bad(field: str, rule: str, message: str) -> Refused:

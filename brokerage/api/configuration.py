@@ -76,12 +76,13 @@ class Configuration(APIView):
     )
     def get(self, request: Request) -> Response:
         """400 for a filter that there is not."""
-        asked = request.query_params
+        sent = request.query_params
         wrong = [
             Problem(name[:100], "unknown", f"not a filter of this list; there are: {', '.join(FILTERS)}")
-            for name in asked
+            for name in sent
             if name not in FILTERS
         ]
+        asked = {name: str(value) for name, value in sent.items() if value}
         if asked.get("overridden", "true") not in ("true", "false"):
             wrong.append(Problem("overridden", "choice", "true or false"))
         if wrong:

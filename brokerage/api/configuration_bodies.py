@@ -13,6 +13,7 @@ from broker_site.foundation.gdpconfig.changesets import CONFIG, MAX_TICKET, MAX_
 from broker_site.foundation.gdpconfig.effects import Effects
 from broker_site.foundation.gdpconfig.listing import Effective, Setting
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet
+from broker_site.foundation.gdpconfig.texts import MAX_TEXT
 from brokerage.queries.config_replay import Replay
 from brokerage.queries.steering_trial import SteeringTrial
 from brokerage.queries.submission_trial import SubmissionTrial
@@ -47,7 +48,7 @@ class ChangeLineAsked(StrictBody):
         default=None, allow_null=True, help_text="when it ends by itself, and the lasting override or the default holds again"
     )
     before = serializers.CharField(
-        required=False, allow_null=True, allow_blank=True, trim_whitespace=False, max_length=1_000_000,
+        required=False, allow_null=True, allow_blank=True, trim_whitespace=False, max_length=MAX_TEXT,
         help_text="the override that you saw, null for none: refused if it is another by now",
     )  # fmt: skip
 

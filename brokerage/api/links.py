@@ -78,7 +78,9 @@ class LinkAsked(StrictBody):
     )
     mb_per_s = serializers.FloatField(min_value=0.001, max_value=1e6, allow_null=True, required=False, help_text="null: no limit")
     blocked_until = serializers.DateTimeField(allow_null=True, required=False, help_text="null: it is opened")
-    blocked_why = serializers.CharField(max_length=255, allow_blank=True, required=False, help_text="told wherever it is blocked")
+    blocked_why = serializers.CharField(
+        max_length=255, allow_blank=True, required=False, help_text="told wherever it is blocked; needed with blocked_until"
+    )
 
     def validate_blocked_until(self, value: Any) -> Any:
         """A time that is yet to come and not further than a year."""

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.views.decorators.http import require_POST
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
 from rest_framework import mixins, serializers, status, viewsets
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -55,13 +55,18 @@ class SavedViewShown(serializers.ModelSerializer[SavedView]):
         read_only_fields = fields
 
 
+@extend_schema_field({"type": "string", "maxLength": LONGEST, "pattern": "[^&=]=[^&]"})
+class QueryField(serializers.CharField):
+    """The query of an address; at least one filter in it has a value."""
+
+
 class SavedViewAsked(StrictBody):
     """A view to keep."""
 
     list = serializers.ChoiceField(choices=list(FILTERS), help_text="which list it filters")
     name = serializers.CharField(max_length=60)
-    query = serializers.CharField(
-        max_length=LONGEST, help_text="filter as the address of the list has it, such as status=running&age=2h"
+    query = QueryField(
+        max_length=LONGEST, help_text="filter as the address of the list has it, such as status=running&age=2h; at least one"
     )
     vo = serializers.CharField(
         max_length=32, default="", allow_blank=True, help_text="VO with which it is shared; empty: with nobody"
@@ -132,15 +137,16 @@ def tidy_query(list_name: str, query: str) -> tuple[str, list[Problem]]:
         sent.pop(name, None)
     known = (*filters.base_filters, *ALSO)
     wrong = [Problem(name[:100], "unknown", _unknown(name, known)) for name in sent if name not in known]
-    for name, errors in filters(sent, queryset=SavedView.objects.none()).form.errors.as_data().items():
+    form = filters(sent, queryset=SavedView.objects.none()).form
+    for name, errors in form.errors.as_data().items():
         wrong.append(Problem(name, errors[0].code or "value", " ".join(m for error in errors for m in error.messages)))
     kept = QueryDict(mutable=True)
     for name in known:
-        if sent.get(name):
+        if sent.get(name) and (name in ALSO or form.cleaned_data.get(name) is not None):
             kept[name] = str(sent[name])
     tidy = kept.urlencode()
     if not kept and not wrong:
-        wrong.append(Problem("query", "required", "names no filter"))
+        wrong.append(Problem("query", "none", "names no filter with a value, as in status=running"))
     elif len(tidy) > LONGEST:
         wrong.append(Problem("query", "length", f"as an address it has {len(tidy)} characters, more than {LONGEST}"))
     if "\0" in sent.get("window", ""):

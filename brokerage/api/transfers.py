@@ -152,8 +152,8 @@ class WhyNotHere(APIView):
         summary="Why a file is not there yet",
         description="Where the file is, and in one sentence why it is not where it is wanted.",
         parameters=[
-            OpenApiParameter(name, {"type": "string", "minLength": 1}, required=name in NEEDED, description=ASKED[name])
-            for name in ASKED
+            *(OpenApiParameter(n, {"type": "string", "minLength": 1}, required=True, description=ASKED[n]) for n in NEEDED),
+            *(OpenApiParameter(n, str, description=ASKED[n]) for n in ASKED if n not in NEEDED),
         ],
         responses={200: ArrivalShown, **refusals(400, 404)},
     )

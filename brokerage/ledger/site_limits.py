@@ -24,6 +24,7 @@ BLOCK = 10
 LATE_S = 10.0
 """So long after the life of a block a match that it allowed may still be made."""
 
+# The commit does not wait for the disk: the lease of each match does, and what was committed before is on the disk by then too.
 _TAKE = Prepared(
     "take_room",
     "text, int, float8",
@@ -31,8 +32,9 @@ _TAKE = Prepared(
     WITH site AS MATERIALIZED (
         SELECT site_id, number, least($2, least(coalesce(max_jobs, 0) - current_jobs,
             coalesce(max_submitting_jobs, 0) - current_submitting_jobs) - matched) AS n
-        FROM brokerage_siteadvertisement WHERE site_id = $1 AND counted_at >= now() - make_interval(secs => $3)
-        FOR NO KEY UPDATE
+        FROM (SELECT set_config('synchronous_commit', 'off', true) AS commit) AS quick, brokerage_siteadvertisement a
+        WHERE site_id = $1 AND counted_at >= now() - make_interval(secs => $3) AND quick.commit = 'off'
+        FOR NO KEY UPDATE OF a
     ), given AS (
         UPDATE brokerage_siteadvertisement a SET matched = a.matched + site.n
         FROM site WHERE a.site_id = site.site_id AND site.n > 0

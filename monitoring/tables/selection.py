@@ -94,7 +94,7 @@ def read(
             size = int(text)
         else:
             faults["limit"] = Fault("range", f"a whole number from 1 to {MOST:,}")
-    if parameters.get("live", "on") not in ("on", "off"):
+    if (parameters.get("live") or "on") not in ("on", "off"):
         faults["live"] = Fault("one_of", "on or off")
     known = (*names, *also, *(PLACE if paged else ("live",)))
     # Tidy: nothing was renamed, joined or left blank; a form sends its empty fields too.

@@ -370,6 +370,19 @@ def test_a_pull_names_the_elements_of_which_something_else_is_wished_than_its_ch
     assert told() == {"wish": "cancel", "priority": 800}
 
 
+def test_what_comes_back_from_a_silent_child_has_the_priority_that_its_task_has_now() -> None:
+    grid("ALPHA")
+    task = divided(4)
+    child = Child()
+    (head,) = child.pulled()
+    child.report(child.of(head, "Acquired"))
+    follow_priority(task.id, 800)
+    Element.objects.update(lease_until=F("lease_until") - timedelta(days=1))
+    run_agents(2, AGENTS)
+    (again,) = Child("east").pulled()
+    assert again["priority"] == 800
+
+
 def test_elements_of_a_paused_task_stand_aside_until_it_goes_on() -> None:
     grid("ALPHA")
     task = divided(4)

@@ -7,13 +7,10 @@ from typing import Any
 from drf_spectacular.extensions import OpenApiSerializerExtension
 from rest_framework import serializers
 
-from broker_site.foundation.outside_data import MOST_HINTS
+from broker_site.foundation.outside_data import MOST_HINTS, NOT_BLANK
 from workqueues.models import Dataset, File, FileChange, Task, TaskChange
 from workqueues.rules.refine import notes, read_task
 from workqueues.rules.task.automatic_steps import of_task
-
-NOT_BLANK = r"\S"
-"""What a text must hold that may not be blank."""
 
 TASK_LIST = (
     "id", "task_name", "user_name", "vo", "working_group", "prod_source_label", "task_type", "processing_type", "campaign",
@@ -235,7 +232,9 @@ class StrictBodyInDocument(OpenApiSerializerExtension):
 
 def _tell_blank(told: dict[str, Any], field: serializers.Field[Any, Any, Any, Any]) -> None:
     if isinstance(field, serializers.CharField) and not field.allow_blank:
-        told |= {"minLength": 1} | ({"pattern": NOT_BLANK} if field.trim_whitespace else {})
+        told.setdefault("minLength", 1)
+        if field.trim_whitespace:
+            told.setdefault("pattern", NOT_BLANK)
 
 
 class CommandAsked(StrictBody):

@@ -249,7 +249,7 @@ class Keys:
         try:
             fitting = self.matching(component, name, app)
             text = fitting[0].write(fitting[0].accept_new(value))
-            for key in fitting[1:]:
+            for key in fitting:  # the first too: the text of a JSON value may be longer than any that is read
                 key.read(text)
         except BadConfig as bad:
             problems += bad.problems

@@ -87,12 +87,12 @@ ABOUT = """Tasks, their datasets and files, jobs, the decisions of the brokerage
 
 Send `Authorization: Bearer <token>`; pages of the same site may use their session with its CSRF token. What belongs to a VO is
 seen by whoever has a role in it; everything else is as if it were not there (404). Lists come in pages: `page_size` (at most
-1000) and the `cursor` of the links `next` and `previous`; a query parameter that a list does not know is refused. Every refusal
-is application/problem+json with `title`, `detail`, `trace_id` and, where a body or query is at fault, `errors`. What is sent uses
-PanDA's names of task parameters; what is read has the names of the database. Times are UTC, sizes in bytes unless the field says
-otherwise. Pilots have their own verbs (`/api/v1/pilots/`, `/api/v1/jobs/<id>/heartbeat/` and `report/`) and tokens: of an
-enrolment, of a pilot, of a job. There, null is as good as a field that is left out, and a field that is not known changes
-nothing."""
+1000) and the `cursor` of the links `next` and `previous`; a query parameter that a list does not know is refused, one that is
+empty, as forms send it, is as one that is left out. Every refusal is application/problem+json with `title`, `detail`, `trace_id`
+and, where a body or query is at fault, `errors`. What is sent uses PanDA's names of task parameters; what is read has the names
+of the database. Times are UTC, sizes in bytes unless the field says otherwise. Pilots have their own verbs (`/api/v1/pilots/`,
+`/api/v1/jobs/<id>/heartbeat/` and `report/`) and tokens: of an enrolment, of a pilot, of a job. There, null is as good as a field
+that is left out, and a field that is not known changes nothing."""
 """Description of the whole interface."""
 
 
@@ -103,8 +103,20 @@ def describe(result: dict[str, Any], generator: Any, request: Any, public: bool)
     add_plain_operations(result, REASONS)
     for path, item in result["paths"].items():
         for operation in item.values():
+            _tell_what_any_takes(operation, result["components"]["schemas"])
             _tell_what_any_answers(operation, named="{" in path)
     return result
+
+
+def _tell_what_any_takes(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    """That a body is needed where something in it is, and that a query parameter that is not needed may be empty."""
+    for media in operation.get("requestBody", {}).get("content", {}).values():
+        schema = media["schema"]
+        if schemas.get(schema.get("$ref", "").rpartition("/")[2], schema).get("required"):
+            operation["requestBody"]["required"] = True
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "query" and not parameter.get("required"):
+            parameter["allowEmptyValue"] = True
 
 
 def _tell_what_any_answers(operation: dict[str, Any], *, named: bool) -> None:

@@ -42,7 +42,7 @@ class _Pages(CursorPagination):
     def get_page_size(self, request: Request) -> int | None:
         """The size asked for, 1000 at most; Refused(400) for what is no positive number."""
         size = request.query_params.get(self.page_size_query_param)
-        if size is None:
+        if not size:
             return self.page_size
         if not (size.isascii() and size.isdigit() and len(size) < 10 and int(size)):  # up to _LARGEST_SAID
             raise _refused(self.page_size_query_param, "range", "expected a number from 1 to 1000")

@@ -46,7 +46,9 @@ class SiteMessage(BaseModel):
     )
     max_jobs: Number | None = Field(None, description="Most jobs in any state (MaxJobs).")
     max_submitting_jobs: Number | None = Field(None, description="Most jobs being submitted (MaxSubmittingJobs).")
-    stations: Annotated[list[Station], Field(max_length=MOST_STATIONS)] = Field([], description="Stations that its jobs use.")
+    stations: Annotated[list[Station], Field(max_length=MOST_STATIONS)] = Field(
+        [], description=f"Stations that its jobs use: names of 1 to {LONGEST_STATION} printable characters without a comma."
+    )
     kind: Literal["native", "forwarding"] = Field(
         "native", description="native: it runs jobs itself; forwarding: it hands them to another grid."
     )

@@ -196,6 +196,13 @@ def test_a_key_that_has_a_default_takes_no_null(nothing: object) -> None:
         DECLARED.check("jobbroker", "GROUPS", nothing)
 
 
+@pytest.mark.parametrize("large", [{f"k{n}": "x" * 40 for n in range(2000)}, {"k": ["x" * 60_000] * 2}, ["x" * 40_000] * 2])
+def test_a_value_whose_text_could_not_be_read_again_is_refused(large: Any) -> None:
+    """It would be an override that is not used."""
+    name = "LABELS" if isinstance(large, list) else "GROUPS"
+    assert refused(DECLARED.check, "jobbroker", name, large) == [("value", "type")]
+
+
 @given(st.sampled_from(["jobbroker", "agents", "prod_job_throttler", "other"]), NAMES, EDITS, st.text(max_size=5))
 def test_any_edit_is_stored_so_that_it_can_be_read_or_refused_with_a_message(
     component: str, name: str, value: object, vo: str

@@ -28,8 +28,10 @@ WITH seen AS MATERIALIZED (
     UPDATE workqueues_element e SET status = %(new)s, status_since = now(), epoch = e.epoch + 1,
         lease_until = CASE WHEN %(new)s IN ({ELEMENT.taken.sql}) THEN e.lease_until END,
         child_id = CASE WHEN %(new)s = 'Available' THEN NULL ELSE e.child_id END,
+        priority = CASE WHEN %(new)s = 'Available' THEN t.current_priority ELSE e.priority END,
         site = CASE WHEN %(new)s = 'Available' THEN '' ELSE e.site END
-    FROM seen WHERE e.id = seen.id RETURNING e.id, e.task_id, e.epoch, seen.status AS old
+    FROM seen, workqueues_task t WHERE e.id = seen.id AND t.id = e.task_id
+    RETURNING e.id, e.task_id, e.epoch, seen.status AS old
 ), noted AS (
     INSERT INTO workqueues_elementchange (element_id, task_id, epoch, old, new, who, why)
     SELECT id, task_id, epoch, old, %(new)s, %(who)s, %(why)s FROM moved
@@ -40,7 +42,7 @@ SELECT id, task_id, old FROM moved ORDER BY id
 
 def move_elements(ids: Sequence[int], new: str, who: str, why: str, sources: Sequence[str] = ()) -> list[Moved]:
     """Move those of the elements that are in one of `sources` (empty: any from which the machine lets them) in the caller's
-    transaction: which were moved. One that is available again belongs to no child.
+    transaction: which were moved. One that is available again belongs to no child, and has the priority that its task has now.
     """
     if not ids:
         return []

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, WithJsonSchema
 
 from broker_site.foundation.kernel.machine import Names
 from broker_site.foundation.kernel.verdict import Problem
@@ -40,7 +40,10 @@ class ShareAsked(Asked):
 
 class SplitRuleAsked(Asked):
     rule: str = text("The parameter, as nMaxFilesPerJob, or its two letters in the split rule.", length=40, required=True)
-    value: Any = parameter("Its value from now on; false, 0 or null take the rule away.", None)
+    # Needed, but null says something, which `required=True` would not let pass: `Change.read` looks for the name.
+    value: Annotated[Any, WithJsonSchema({"required": True})] = parameter(
+        "Its value from now on; false, 0 or null take the rule away.", None
+    )
 
 
 class AttributesAsked(Asked):

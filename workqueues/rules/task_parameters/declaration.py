@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, WHOLE, fault, found, problem, read_partly
+from broker_site.foundation.outside_data import AS_GIVEN, LARGEST, NOT_BLANK, WHOLE, fault, found, problem, read_partly
 from workqueues.rules.jobs.lengths import TASK
 from workqueues.rules.jobs.post_processors import POST_PROCESSORS
 
@@ -207,7 +207,7 @@ Amount = Annotated[float, AS_GIVEN]
 Count = Annotated[int, Field(ge=0, le=LARGEST), WHOLE]
 Percent = Annotated[float, Field(ge=0, le=100), AS_GIVEN]
 """The same where zero is something else than not given: `Count | None`."""
-Given = Annotated[str, AfterValidator(_not_blank), _Said({"pattern": r"\S"})]
+Given = Annotated[str, AfterValidator(_not_blank), _Said({"pattern": NOT_BLANK})]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names, json_schema_input_type=list[str] | str)]
 """Each name once; read from a list, or from one text with commas."""
 ShortNames = Annotated[tuple[str, ...], BeforeValidator(_short_names, json_schema_input_type=list[str] | str)]
