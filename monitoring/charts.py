@@ -41,7 +41,7 @@ def files_told(files: Files, jobs_waiting: int | None = None, jobs_running: int 
     parts += [f"{n:,} {name}" for name, n in (("failed", files.failed), ("lost", files.lost)) if n]
     if files.in_jobs:
         jobs = ((jobs_waiting or 0, "wait"), (jobs_running or 0, "run"))
-        what = ", ".join(f"{n:,} {verb}{'s' if n == 1 else ''}" for n, verb in jobs)
+        what = ", ".join(f"{n:,} {verb}{'s' if n == 1 else ''}" for n, verb in jobs if n)
         parts.append(f"{files.in_jobs:,} in jobs" + f" ({what})" * bool(jobs_waiting or jobs_running))
     if files.left:
         parts.append(f"{files.left:,} left")

@@ -171,4 +171,7 @@ SKIP | wait | No jobs are made for the unit now; the reason says why.
 """),
 }
 
+RAM_UNITS = {"MBPerCore": "MB a core", "MBPerCoreFixed": "MB a core, fixed"}
+"""Unit of a task's memory, as tasks name it -> in words."""
+
 UNKNOWN = Word("?", "idle", "A state that this page does not know.")

@@ -28,6 +28,7 @@ class Why:
     errors: Sequence[Document]
     next_look_at: str | None
     decision: Document | None = field(repr=False, default=None)
+    next_look: str = ""
 
 
 def why_task(connection: Connection, task_id: int, queue: str = "") -> Why:
@@ -44,4 +45,5 @@ def why_task(connection: Connection, task_id: int, queue: str = "") -> Why:
         told["job_errors"],
         told["next_look_at"],
         decision,
+        told.get("next_look", ""),
     )

@@ -84,6 +84,7 @@ class TaskStatusShown(serializers.Serializer[Any]):
     status = serializers.CharField()
     headline = serializers.CharField(help_text="the one line")
     next_look_at = serializers.DateTimeField(allow_null=True)
+    next_look = serializers.CharField(allow_blank=True, help_text="that time in words; whether it is due now")
     throttles = ThrottleShown(many=True, help_text="why it is throttled; empty where no cause holds")
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
     job_errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")

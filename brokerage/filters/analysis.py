@@ -72,7 +72,7 @@ def gpu(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Number
     return ~queues.gpu | queues.published.resolving(platform), numbers
 
 
-@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f}", gap=("need_mb", "limit_mb"))
+@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f} MB", gap=("need_mb", "limit_mb"))
 def scratch_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Input + the scaled output + work is less than maxwdir / cores, without floor; maxwdir 0 = no limit.
 
@@ -88,13 +88,13 @@ def scratch_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
 @filters(
     Criterion(
         "disk",
-        "its output storage has {space_gb:.0f} GB free, more than {output_gb:.0f} are wanted",
+        "its output storage has {space_gb:.0f} GB free, more than {output_gb:.0f} GB are wanted",
         gap=("output_gb", "space_gb"),
         returns=True,
     ),
     Criterion(
         "disk",
-        "its input storage has {inner_gb:.0f} GB free, more than {input_gb:.0f} are wanted",
+        "its input storage has {inner_gb:.0f} GB free, more than {input_gb:.0f} GB are wanted",
         gap=("input_gb", "inner_gb"),
         returns=True,
     ),

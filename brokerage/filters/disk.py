@@ -14,7 +14,7 @@ OUTPUT_FLOOR_MB = 500.0
 """The least room that the production broker keeps for output."""
 
 
-@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a slot gives {maxwdir:.0f}", gap=("need_mb", "maxwdir"))
+@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a slot gives {maxwdir:.0f} MB", gap=("need_mb", "maxwdir"))
 def scratch_unscaled(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """output + work + largest input of one job is within maxwdir, 0 = no limit.
 
@@ -28,7 +28,7 @@ def scratch_unscaled(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, 
 
 @filter(
     "disk",
-    "its output storage has {space_gb:.0f} GB free, {least_gb:.0f} are wanted",
+    "its output storage has {space_gb:.0f} GB free, {least_gb:.0f} GB are wanted",
     kind="temporary",
     gap=("least_gb", "space_gb"),
     keys=("STORAGE_MIN_FREE_SIZE",),
@@ -39,7 +39,7 @@ def output_space(_ask: Ask, queues: Queues, config: Config) -> tuple[Flags, Numb
     return ~(queues.space_gb < least), {"space_gb": queues.space_gb, "least_gb": least, "space_from": queues.space_origin}
 
 
-@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f}", gap=("need_mb", "limit_mb"))
+@filter("disk", "a job needs {need_mb:.0f} MB of scratch disk, a core's part is {limit_mb:.0f} MB", gap=("need_mb", "limit_mb"))
 def scratch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
     """Input + the larger of 0.5 GB and the scaled output + work is less than maxwdir / cores; maxwdir 0 = no limit.
 
@@ -51,7 +51,7 @@ def scratch(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Numbers]:
 
 @filter(
     "disk",
-    "its output storage has {space_gb:.0f} GB free, more than {least_gb:.0f} are wanted",
+    "its output storage has {space_gb:.0f} GB free, more than {least_gb:.0f} GB are wanted",
     kind="temporary",
     gap=("least_gb", "space_gb"),
     keys=("STORAGE_MIN_FREE_SIZE",),

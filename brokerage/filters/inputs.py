@@ -48,7 +48,7 @@ def non_local(_ask: Ask, queues: Queues, _config: Config) -> tuple[Flags, Number
     return queues.reads_elsewhere | queues.local, {"missing_files": queues.missing_files}
 
 
-@filter("max_io_intensity", "the task's I/O is {io_intensity:.0f} kB/s, {most:.0f} at most", gap=("io_intensity", "most"))
+@filter("max_io_intensity", "the task's I/O is {io_intensity:.0f} kB/s, {most:.0f} kB/s at most", gap=("io_intensity", "most"))
 def max_io_intensity(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The I/O intensity of the task is within the queue's limit, 0 = none; not for merging. Source: facts 2.3 row 23c."""
     intensity = ask.io_intensity or 0.0

@@ -11,7 +11,7 @@ from brokerage.rules.facts.snapshot import Queues
 OPPORTUNISTIC = -1.0
 
 
-DISK_IO = "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}, {most:.0f} at most"
+DISK_IO = "its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f} kB/s, {most:.0f} kB/s at most"
 
 
 @filter("diskIO", DISK_IO, kind="temporary", gap=("wanted", "most"), keys=("MAX_DISKIO_DEFAULT",))

@@ -30,7 +30,7 @@ def nucleus_status(_ask: Ask, nuclei: Nuclei, _config: Config) -> tuple[Flags, N
 
 @filter(
     "space",
-    "{left_gb:.0f} GB would be left on its storage, more than {least_gb:.0f} are wanted",
+    "{left_gb:.0f} GB would be left on its storage, more than {least_gb:.0f} GB are wanted",
     kind="temporary",
     gap=("least_gb", "left_gb"),
     keys=("DISK_THRESHOLD", "DISK_THRESHOLD_<queue>"),
@@ -62,7 +62,7 @@ def _space_gb(ask: Ask, nuclei: Nuclei) -> Floats:
 @filters(
     Criterion(
         "insize",
-        "{available_gb:.1f} GB of the input are there, {least_gb:.1f} are wanted",
+        "{available_gb:.1f} GB of the input are there, {least_gb:.1f} GB are wanted",
         gap=("least_gb", "available_gb"),
         returns=True,
     ),

@@ -44,8 +44,10 @@ def core_count(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags |
 
 MemoryVerdicts = tuple[tuple[Flags | bool, Flags | bool], Numbers]
 
-LOW = Criterion("lowmemory", "a job needs {need_mb:.0f} MB, a slot gives {maxrss:.0f}", gap=("need_mb", "maxrss"))
-HIGH = Criterion("highmemory", "a job needs {need_mb:.0f} MB, the slots are for {minrss:.0f} or more", gap=("need_mb", "minrss"))
+LOW = Criterion("lowmemory", "a job needs {need_mb:.0f} MB, a slot gives {maxrss:.0f} MB", gap=("need_mb", "maxrss"))
+HIGH = Criterion(
+    "highmemory", "a job needs {need_mb:.0f} MB, the slots are for {minrss:.0f} MB or more", gap=("need_mb", "minrss")
+)
 
 
 @filters(LOW, HIGH)

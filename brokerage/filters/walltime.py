@@ -10,12 +10,14 @@ from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import walltime_at
 from brokerage.rules.facts.snapshot import Queues
 
-SHORT = Criterion("shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f}", gap=("walltime_s", "maxtime"))
-LONG = Criterion(
-    "longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} or more", gap=("walltime_s", "mintime")
+SHORT = Criterion(
+    "shortwalltime", "a job takes {walltime_s:.0f} s, the queue gives {maxtime:.0f} s", gap=("walltime_s", "maxtime")
 )
-SCOUT = Criterion("scout_walltime", "scouts need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime"))
-UNKNOWN = Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue gives {maxtime:.0f}", gap=("least_s", "maxtime"))
+LONG = Criterion(
+    "longwalltime", "a job takes {walltime_s:.0f} s, the queue wants {mintime:.0f} s or more", gap=("walltime_s", "mintime")
+)
+SCOUT = Criterion("scout_walltime", "scouts need {least_s:.0f} s, the queue gives {maxtime:.0f} s", gap=("least_s", "maxtime"))
+UNKNOWN = Criterion("min_walltime", "{what} need {least_s:.0f} s, the queue gives {maxtime:.0f} s", gap=("least_s", "maxtime"))
 
 
 @filters(SHORT, LONG)

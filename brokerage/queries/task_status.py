@@ -61,6 +61,7 @@ def task_status(task: Task, using: str = "default") -> TaskStatus:
         open_inputs=around.open_inputs,
         held_up=rules.held_up,
         elements=elements,
+        now=clock.now(),
     )
 
 

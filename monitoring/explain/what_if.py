@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from brokerage.rules.explain.edits import PARAMETERS, Edit, read_edits
 from brokerage.rules.explain.explanation import Explanation
 from brokerage.rules.explain.what_if import WhatIf
 from brokerage.rules.facts.ask import Ask
+from monitoring.wording import RAM_UNITS
 
 FIELDS = {
     "ramCount": "Memory",
@@ -29,6 +31,17 @@ class Field:
     label: str
     value: str
     now: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskedChange:
+    """One thing that is different, before and after, `unit` maybe empty. `raw`: it has no words but its name."""
+
+    what: str
+    raw: bool
+    before: Any
+    after: Any
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +76,24 @@ def form_fields(sent: Mapping[str, str], ask: Ask | None) -> list[Field]:
     fields = []
     for name, label in FIELDS.items():
         value = getattr(ask, PARAMETERS[name].name) if ask is not None else None
-        unit = f", {ask.ram_unit or 'MB'}" if name == "ramCount" and ask is not None else ""
+        unit = f", {_ram_unit(ask)}" if name == "ramCount" and ask is not None else ""
         present = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
         fields.append(Field(name, label + unit, sent.get(name, "").strip(), present))
     return fields
+
+
+def asked_words(result: WhatIf) -> list[AskedChange]:
+    """What is different, in the words of the form; names as they were typed where the form has none."""
+    units = {"ramCount": _ram_unit(result.ask), "walltime_s": "s"}
+    labels = {name: label.partition(",")[0] for name, label in FIELDS.items()}
+    return [
+        AskedChange(labels.get(edit.name, edit.name), edit.name not in labels, edit.before, edit.after, units.get(edit.name, ""))
+        for edit in result.edits
+    ]
+
+
+def _ram_unit(ask: Ask) -> str:
+    return RAM_UNITS.get(ask.ram_unit or "", ask.ram_unit or "MB")
 
 
 def funnel_rows(result: WhatIf) -> list[FunnelRow]:

@@ -21,6 +21,28 @@ OF_QUEUE = frozenset({"id", "name", "last_start"})
 """Columns that say nothing about how a queue is configured."""
 
 
+WORDS = {
+    "task_name": "Name",
+    "user_name": "Owner",
+    "vo": "VO",
+    "status": "Status",
+    "progress": "Input files finished, %",
+    "files_finished": "Files done",
+    "files_failed": "Files failed",
+    "files_in_jobs": "Files in jobs",
+    "files_left": "Files left",
+    "files_lost": "Files lost",
+    "jobs_waiting": "Jobs that wait",
+    "jobs_running": "Jobs that run",
+    "current_priority": "Priority",
+    "creation_date": "Created",
+    "status_since": "Status since",
+    "ended_at": "Ended",
+    "error_dialog": "Reason",
+}
+"""What of the outcome of a task pages call otherwise than its rows do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """One thing that both may have; empty where one has it not."""
@@ -32,6 +54,11 @@ class Line:
     @property
     def same(self) -> bool:
         return self.a == self.b
+
+    @property
+    def words(self) -> str:
+        """What it is for readers; empty where its name is the word of the field, as that of a parameter."""
+        return WORDS.get(self.name, "")
 
 
 @dataclass(frozen=True, slots=True)

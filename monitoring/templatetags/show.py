@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.template import Context
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
@@ -24,17 +25,18 @@ from monitoring.histograms import draw_histogram
 from monitoring.plots import draw, sparkline
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
-from monitoring.wording import UNKNOWN, WORDS
+from monitoring.wording import RAM_UNITS, UNKNOWN, WORDS
 from workqueues.rules.elements.why_waiting import PULL_REASONS
 
 register = template.Library()
 
-RAM_UNITS = {"MBPerCore": "MB a core", "MBPerCoreFixed": "MB a core, fixed"}
 NOTHING = "\N{EN DASH}"
 THIN = "\N{NARROW NO-BREAK SPACE}"
 AGES = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (120, 60, "min"), (0, 1, "s"))
 PLAIN = 1000
 """From here on the fraction of a number says nothing."""
+PARTING = re.compile(r"(?<=[._:/])(?!(?<=[0-9][.:])[0-9])(?=[^._:/\s])")
+"""Where a long name may go on in the next line: behind what parts its words, not inside of a number."""
 SIZES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -52,6 +54,13 @@ def in_form(field: str) -> str:
     if not (number.isascii() and number.isdigit()):
         return capfirst(field.replace("_", " "))
     return f"Line {int(number) + 1}" + (f", {column}" if column else "")
+
+
+@register.filter
+def parted(name: str) -> SafeString:
+    """A name that breaks behind its separators, not inside of its words."""
+    *parts, last = PARTING.split(name)
+    return format_html_join("", "{}<wbr>", ((part,) for part in parts)) + conditional_escape(last)
 
 
 @register.filter
@@ -106,6 +115,13 @@ def due(at: datetime | None) -> SafeString | str:
     return _pointed(at, f"in {lasting(seconds)}" if seconds > 0 else "now")
 
 
+@register.filter
+def next_look(at: datetime) -> SafeString:
+    """When an agent looks at a thing again, as the start of a sentence."""
+    when = due(at)
+    return format_html("Next look due {}" if at <= clock.now() else "Next look {}", when)
+
+
 def _pointed(at: datetime, text: str) -> SafeString:
     """A text that shows the time itself to who points at it."""
     utc = at.astimezone(UTC)
@@ -122,7 +138,7 @@ def lasting(seconds: float | None) -> str:
     if 0 < seconds < 0.0995:
         return f"{seconds * 1000:.0f}{THIN}ms"
     if 0 < seconds < 10:
-        return f"{seconds:.1f}{THIN}s"
+        return f"{seconds:.1f}".removesuffix(".0") + f"{THIN}s"
     for least, size, unit in AGES:
         if seconds >= least:
             return f"{int(seconds // size):,}{THIN}{unit}"
@@ -189,6 +205,17 @@ def number(n: float | None) -> str:
     if isinstance(n, int):
         return f"{n:,}"
     return f"{n:,.0f}" if abs(n) >= PLAIN else f"{n:.4g}"
+
+
+WHOLE = re.compile(r"-?[0-9]+\.0")
+
+
+@register.filter
+def setting(text: str | None, unit: str) -> str | None:
+    """A value of the configuration with its unit; the fraction of a number of something only where it has one."""
+    if not text or not unit:
+        return text
+    return f"{text.removesuffix('.0') if WHOLE.fullmatch(text) else text}{THIN}{unit}"
 
 
 @register.filter

@@ -15,6 +15,7 @@ from brokerage.queries.task_status import task_status
 from brokerage.queries.why_empty import MOST, why_empty_of
 from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.states import JOB
+from monitoring.measured import measured
 from monitoring.queries.agents import agent_rows
 from monitoring.queries.changes import job_moves, task_moves
 from monitoring.queries.counts import RECENT, job_counts, longest_waiting, task_counts
@@ -54,6 +55,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "recent": RECENT,
         "agents": agents,
         "unwell": [agent for agent in agents if agent.health != "well"],
+        "none_ran": all(agent.health == "never" for agent in agents),
         "queues": queues,
         "queues_online": sum(queue.status == "online" for queue in queues),
         "pilots": sum(queue.pilots for queue in queues),
@@ -161,6 +163,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "pilot": pilot_of(row),
         "tries": tries,
         "used": used_of(row),
+        "measured": measured(result.metrics) if result else [],
         "samples": samples_of(row),
         "came_from": [each for each in tries if each.anew and each.id in before],
         "anew_as": [each.id for each in tries if row.sub_status == TO_REASSIGN and job_id in each.retry_of],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.http import Http404, HttpRequest, HttpResponseBase
 
 from broker_site.foundation.access.authentication import authenticate
@@ -29,7 +31,8 @@ def proposal(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
     context = {
         "proposal": found,
         "lines": [
-            (str(place), in_words(place.kind, line["before"], line["after"], 1_000), line["until"]) for place, line in places
+            (str(place), in_words(place.kind, line["before"], line["after"], MOST), _time(line["until"]))
+            for place, line in places
         ],
         "waits": not found.outcome and found.expires_at > clock.now(),
         "own": found.who == caller.name,
@@ -37,3 +40,8 @@ def proposal(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
         "asks_password": not password_is_fresh(request.session),
     }
     return show(request, "proposal.html", "changes", context)
+
+
+def _time(text: str | None) -> datetime | None:
+    """A time as a line of a proposal keeps it."""
+    return datetime.fromisoformat(text) if text else None

@@ -14,7 +14,7 @@ from brokerage.rules.explain.edits import BadEdits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from monitoring.explain.decision import MARKS, decision_panel
 from monitoring.explain.matrix_filter import HOW, PARAMETERS, SHOWN, read_matrix_filter
-from monitoring.explain.what_if import FIELDS, form_edits, form_fields, funnel_rows, verdict_changes, weight_rows
+from monitoring.explain.what_if import FIELDS, asked_words, form_edits, form_fields, funnel_rows, verdict_changes, weight_rows
 from monitoring.queries.database import alias
 from monitoring.queries.decisions import DecisionPage, decisions_of, stored_decision
 from monitoring.views.details import visible_task
@@ -77,6 +77,7 @@ def what_if(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "fields": form_fields(request.GET, result.ask if result is not None else None),
         "change": request.GET.get("change", ""),
         "edited": any(request.GET.get(name) for name in (*FIELDS, "change")),
+        "asked": asked_words(result) if result is not None else [],
         "funnel": funnel_rows(result) if result is not None else [],
         "weights": list(weight_rows(result)) if result is not None else [],
         "moves": verdict_changes(result) if result is not None else [],

@@ -10,8 +10,11 @@ from django.test import Client
 from django.urls import resolve
 
 from broker_site.foundation.access.credentials import ensure_user, issue_enrolment, issue_user_token
+from broker_site.foundation.access.guards import check
 from broker_site.foundation.access.models import User
 from broker_site.foundation.access.permissions import ADMIN, OPEN
+from broker_site.foundation.access.principal import Principal
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.routes import permission_of, routes
 from broker_site.foundation.access.tokens import mint_job_token
 from broker_site.foundation.access.trace import TraceFilter
@@ -43,6 +46,18 @@ def test_a_user_sees_the_page_and_one_without_role_does_not(session: Client) -> 
     stranger = Client()
     stranger.force_login(ensure_user("bob"))
     assert stranger.get("/tasks/").status_code == 403
+
+
+def test_who_lacks_a_right_is_told_which_roles_give_it() -> None:
+    auditor = Principal("user", "eve", roles={"cms": frozenset({"auditor"})})
+    for permission, said in (
+        ("queue:look", "This needs the right queue:look, which eve does not have: the role operator gives it."),
+        ("job:kill", "This needs the right job:kill, which eve does not have: one of the roles operator, submitter gives it."),
+        ("config:edit", "This needs the right config:edit, which eve does not have."),
+    ):
+        with pytest.raises(Refused) as refused:
+            check(auditor, permission, {})
+        assert refused.value.detail == said
 
 
 def test_exports_answer_in_their_own_way(client: Client, session: Client) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,9 @@ def test_why_a_task_waits_is_told_in_the_words_of_the_server(ada: Broker) -> Non
     assert f"Task {task.id}: {headline}" in said.out
     assert "not BETA: " in said.out
     assert "-lowmemory" in said.out
+    assert "  next look at 20" in said.out
+    Task.objects.filter(id=task.id).update(next_look_at=datetime(2026, 1, 1, 8, tzinfo=UTC))
+    assert "  next look due now, since 2026-01-01 08:00:00 UTC" in ada("why", str(task.id)).out
     one = ada("task", "why", str(task.id), "--queue", "BETA").out
     assert "skip -lowmemory" in one
     assert "would do: 57600" in one

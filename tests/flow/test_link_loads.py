@@ -253,7 +253,7 @@ def test_free_space_seen_at_a_root_holds_where_none_is_published(queues: list[Co
     (storage,) = (s for s in load_snapshot().grid.storages if s.name == "ALPHA_DISK")
     assert storage.columns["free_gb"] == 410
     StorageEndpoint.objects.filter(name="ALPHA_DISK").update(root_free_gb=50)
-    assert verdict(task) == ("-disk", "its output storage has 50 GB free, more than 200 are wanted")
+    assert verdict(task) == ("-disk", "its output storage has 50 GB free, more than 200 GB are wanted")
     assert numbers(task)["space_from"] == "its root"
     StorageEndpoint.objects.filter(name="ALPHA_DISK").update(free_gb=5000)
     assert verdict(task)[0] != "-disk", "what is published holds"

@@ -87,7 +87,7 @@ def test_marked_rows_and_selections_that_cannot_be() -> None:
     oda = browser("oda", "operator")
     one, two = submitted(parameters("one")), submitted(parameters("two"))
     sure = oda.get(f"/bulk/new/?of=tasks&act=priority&id={one.id}&id={two.id}&id=x&filter=")
-    assert "Priority 2 tasks" in words(sure)
+    assert "Set the priority of 2 tasks" in words(sure)
     bad: Any = oda.post("/bulk/start/", sent(sure) | {"priority": "many"})
     assert "priority is to be a whole number" in words(oda.get(bad.url))
     cases: tuple[tuple[dict[str, Any], str], ...] = (

@@ -27,6 +27,7 @@ def test_tasks_differ_in_parameters_and_queues_in_configuration() -> None:
     assert lines["Outcome"]["status"]["same"]
     page = text(client.get(f"/compare/tasks/?a={one}&b={other}"))
     assert "ramCount" in page and "1234" in page
+    assert ">Owner</th>" in page and "user_name" not in page and "error_dialog" not in page
     (part,) = client.get("/compare/queues.json?a=ALPHA&b=BETA").json()["parts"]
     assert {"name": "maxrss", "a": "8000", "b": "4321", "same": False} in part["lines"]
     for address, status in (

@@ -164,6 +164,15 @@ class Details(TestCase):
         self.assertIn(f"{finished.placed_at.name}_DISK", page)
         self.assertIn("0000000a", page)
 
+    def test_what_the_pilot_measured_has_words_and_units(self) -> None:
+        job = Job.objects.filter(status="finished").earliest("id")
+        JobResult.objects.filter(job=job).update(metrics={"cpu_s": 7200, "max_rss_mb": 1500, "work_mb": 1.2, "hits": 70000})
+        page = self.page(f"/jobs/{job.id}/").replace("\N{NARROW NO-BREAK SPACE}", " ").split('id="measured"')[1]
+        self.assertEqual(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page), [
+            ("CPU time", "2 h"), ("Peak memory (RSS)", "1.5 GB"),
+            ("Peak use of the working folder", "1.2 MB"), ("Hits", "70,000"),
+        ])  # fmt: skip
+
     def test_a_job_that_waits_says_how_long_so_far_and_one_that_runs_how_long_it_waited(self) -> None:
         waiting = Job.objects.filter(status="activated").earliest("id")
         running = Job.objects.filter(status="running").earliest("id")
@@ -187,7 +196,7 @@ class Details(TestCase):
 
     def test_why_a_task_waits_is_told_in_one_line_and_for_every_queue(self) -> None:
         page = self.page(f"/tasks/{self.scene.pending.id}/brokerage/")
-        self.assertIn("a job needs 57600 MB, a slot gives 8000", page)
+        self.assertIn("a job needs 57600 MB, a slot gives 8000 MB", page)
         self.assertRegex(page, r"Pending until \d\d:\d\d:\d\d UTC: none of 4 queues can ever take it")
         self.assertEqual(page.count('class="mark first lasting"') - 1, 4)  # one more in the legend
         self.assertIn("4 → 3 → 0", page)
@@ -229,6 +238,16 @@ class Details(TestCase):
             matrix = self.page(base + query).partition('<table class="matrix">')[2].partition("</table>")[0]
             self.assertEqual(set(re.findall(r'<th scope="row"><a [^>]+>(\w+)</a>', matrix)), names, query)
         self.assertIn("No queue matches the filter", self.page(f"{base}?show=chosen"))
+
+    def test_what_if_tells_what_is_different_in_words_and_units(self) -> None:
+        page = self.page(f"{self.what_if}?ramCount=4000&change=queue.GAMMA.maxrss%3D57600")
+        self.assertIn("With memory 4,000 MB (is 64,000)", page)
+        self.assertIn("Memory, MB</label>", page)
+        self.assertIn("queue.GAMMA.maxrss</span> = 57,600", page)
+        Task.objects.filter(id=self.scene.pending.id).update(ram_unit="MBPerCore")
+        page = self.page(f"{self.what_if}?ramCount=4000")
+        self.assertIn("With memory 4,000 MB a core (is 64,000)", page)
+        self.assertIn("Memory, MB a core</label>", page)
 
     def test_what_if_refuses_what_makes_no_sense_with_field_and_rule(self) -> None:
         address = (
@@ -408,6 +427,6 @@ class Refusals(TestCase):
 
     def test_the_state_of_an_empty_system_says_what_to_do(self) -> None:
         page = text(self.client.get("/"))
-        for said in ("No task yet", "No queue yet", "Nothing waits", "agents need a look"):
+        for said in ("No task yet", "No queue yet", "Nothing waits", "No agent has run yet"):
             self.assertIn(said, page)
         self.assertIn("Submit one with", text(self.client.get("/tasks/")))

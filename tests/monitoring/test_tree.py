@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.kernel import clock
+from brokerage.models import Job
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.monitoring.answers import MOST_STATEMENTS, counted, text
@@ -138,17 +139,20 @@ def test_every_ask_that_the_page_calls_free_is_met_by_a_pull(ada: Client, tree: 
 
 def test_a_task_tells_of_its_elements_and_of_what_the_child_says(ada: Client, tree: Tree) -> None:
     task_id = tree.running.task_id
+    Job.objects.filter(task_id=task_id).delete()  # all of its work goes to child brokers
     page = text_of(ada, f"/tasks/{task_id}/")
     for words in (f"/elements/?task={task_id}&amp;status=Available", f"/elements/{tree.running.id}/", "&lt;script&gt;"):
         assert words in page
     told = ada.get(f"/api/v1/tasks/{task_id}/waiting/").json()
     assert told["elements"]["counts"] == {"Available": 5, "Running": 1}
     messages = [reason["message"] for reason in told["reasons"] if reason["kind"] == "elements"]
+    sentence = "Running: child brokers do its work: of 6 elements 1 is at north and 5 wait to be pulled"
+    assert told["headline"] == sentence and sentence in page and "jobs have been made" not in page
     assert messages[:2] == ["5 elements wait for a child broker to pull them.", "1 element is at child brokers."]
     assert messages[2].startswith(f"Element {tree.running.id} is Running at north for SITE_ALPHA: 3 of 10 files ended")
     out = io.StringIO()
     call_command("explain", str(task_id), stdout=out)
-    assert messages[2] in out.getvalue()
+    assert messages[2] in out.getvalue() and sentence in out.getvalue()
     assert "    BETA: -link_unusable" in out.getvalue()
 
 

@@ -73,7 +73,16 @@ def test_it_tells_why_a_task_waits() -> None:
     text = explain(decided(ramCount=9000))
     assert "Pending: none of 3 queues can ever take it; the closest is ALPHA" in text
     assert "next look at" in text
+    assert "due now" not in text
     assert "none of 3 queues can ever take it; the closest is ALPHA" in text
+
+
+def test_a_next_look_that_is_late_is_told_as_due() -> None:
+    task = decided(ramCount=9000)
+    Task.objects.filter(id=task.id).update(next_look_at=datetime(2026, 1, 1, 8, tzinfo=UTC))
+    text = explain(task)
+    assert "  next look due now, since 2026-01-01 08:00:00 UTC" in text
+    assert "next look at" not in text
 
 
 def test_one_queue_is_told_criterion_by_criterion() -> None:

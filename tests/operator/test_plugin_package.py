@@ -98,7 +98,7 @@ def test_the_configuration_chooses_it_and_it_decides(manage: Manage, tmp_path: P
     assert {s["queue"]: s["reason"] for s in answer["skipped"]} == {
         "LAB_FULL": "720 of its cores are busy, fewer than 64 are wanted for interactive work",
         "LAB_GUEST": "cannot be computed: pledgedcpu is 0",
-        "LAB_SMALL": "a job needs 12000 MB, a slot gives 4000",
+        "LAB_SMALL": "a job needs 12000 MB, a slot gives 4000 MB",
     }
 
 

@@ -74,7 +74,7 @@ def disk_io(ask: Ask, row: Row) -> str:
     """The three rates."""
     wanted = (ask.disk_io or 0) / (1 if ask.core_count in (None, 1) else max(row["corecount"], 1))
     measured, most = row["disk_io"], row["maxdiskio"] or 1e10
-    return f"its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f}, {most:.0f} at most"
+    return f"its disk I/O is {measured:.0f} kB/s per core, the task's {wanted:.0f} kB/s, {most:.0f} kB/s at most"
 
 
 def kind_of_cores(ask: Ask, row: Row) -> str:
@@ -86,7 +86,7 @@ def kind_of_cores(ask: Ask, row: Row) -> str:
 
 def a_day(what: str, row: Row) -> str:
     """A day is wanted."""
-    return f"{what} need 86400 s, the queue gives {row['maxtime']:.0f}"
+    return f"{what} need 86400 s, the queue gives {row['maxtime']:.0f} s"
 
 
 def unknown(ask: Ask) -> str:
@@ -113,10 +113,10 @@ ALIKE: dict[Named, Sentence] = {
     ("banned_site", 0): lambda a, r: f"its site {r['site']} is among those that the task bans",
     ("no_station", 0): lambda a, r: f"its site offers none of the stations {', '.join(a.stations)}; {where_offered(a)}",
     ("status", 0): lambda a, r: f"its status is {r['status']}, not online",
-    ("shortwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue gives {r['maxtime']:.0f}",
-    ("longwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue wants {r['mintime']:.0f} or more",
-    ("lowmemory", 0): lambda a, r: f"a job needs {memory(a, r, 0.9):.0f} MB, a slot gives {r['maxrss']:.0f}",
-    ("highmemory", 0): lambda a, r: f"a job needs {memory(a, r, 0.9):.0f} MB, the slots are for {r['minrss']:.0f} or more",
+    ("shortwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue gives {r['maxtime']:.0f} s",
+    ("longwalltime", 0): lambda a, r: f"a job takes {walltime(a, r) or 0:.0f} s, the queue wants {r['mintime']:.0f} s or more",
+    ("lowmemory", 0): lambda a, r: f"a job needs {memory(a, r, 0.9):.0f} MB, a slot gives {r['maxrss']:.0f} MB",
+    ("highmemory", 0): lambda a, r: f"a job needs {memory(a, r, 0.9):.0f} MB, the slots are for {r['minrss']:.0f} MB or more",
     ("diskIO", 0): disk_io,
     ("cpucore", 0): kind_of_cores,
     ("max_cpucore", 0): lambda a, r: f"the task runs on {a.max_core_count} cores at most, the slots have {r['corecount']}",
@@ -125,7 +125,9 @@ ALIKE: dict[Named, Sentence] = {
     ("nopilot", 0): lambda a, r: "no pilot has asked for work in three hours",
     ("remoteio", 0): lambda a, r: "the task reads its input directly, the queue does not allow it",
     ("zeroshare", 0): lambda a, r: f"work of the group {a.processing_type} has no share: {r['fairsharepolicy']}",
-    ("max_io_intensity", 0): lambda a, r: f"the task's I/O is {a.io_intensity:.0f} kB/s, {r['max_io_intensity']:.0f} at most",
+    ("max_io_intensity", 0): lambda a, r: (
+        f"the task's I/O is {a.io_intensity:.0f} kB/s, {r['max_io_intensity']:.0f} kB/s at most"
+    ),
 }
 """Those of production and analysis alike."""
 
@@ -144,9 +146,9 @@ PRODUCTION: dict[Named, Sentence] = ALIKE | {
     ),
     ("disk", 0): lambda a, r: (
         f"a job needs {production.need_mb(a, r):.0f} MB of scratch disk, "
-        f"a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f}"
+        f"a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f} MB"
     ),
-    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb'] or 0:.0f} GB free, more than 200 are wanted",
+    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb'] or 0:.0f} GB free, more than 200 GB are wanted",
     ("read_lan_blacklist", 0): lambda a, r: "none of its endpoints can be read by jobs",
     ("write_lan_blacklist", 0): lambda a, r: "none of its endpoints can be written by jobs",
     ("write_wan_blacklist", 0): lambda a, r: "its endpoint cannot receive input",
@@ -180,10 +182,10 @@ ANALYSIS: dict[Named, Sentence] = ALIKE | {
     ("overloaded_vp", 0): lambda a, r: f"it reads through a cache, and {analysis.waiting(r)} jobs wait",
     ("gpu", 0): lambda a, r: "its slots are for tasks that want a GPU, and no platform is not there",
     ("disk", 0): lambda a, r: (
-        f"a job needs {scaled(a, r):.0f} MB of scratch disk, a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f}"
+        f"a job needs {scaled(a, r):.0f} MB of scratch disk, a core's part is {r['maxwdir'] / max(r['corecount'], 1):.0f} MB"
     ),
-    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb'] or 0:.0f} GB free, more than 200 are wanted",
-    ("disk", 2): lambda a, r: f"its input storage has {r['input_space_gb']:.0f} GB free, more than 200 are wanted",
+    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb'] or 0:.0f} GB free, more than 200 GB are wanted",
+    ("disk", 2): lambda a, r: f"its input storage has {r['input_space_gb']:.0f} GB free, more than 200 GB are wanted",
     ("blacklist", 0): lambda a, r: "a storage endpoint that its jobs need is out of service",
     ("closed", 0): lambda a, r: f"{r['task_closed']} jobs of the task were closed there lately",
     ("badsite", 0): lambda a, r: (
@@ -203,13 +205,13 @@ GENERIC: dict[Named, Sentence] = ALIKE | {
     ("nonpreassigned", 0): lambda a, r: f"the task runs only at {a.site}",
     ("excluded", 0): lambda a, r: f"the task excludes it: {', '.join(a.excluded_sites)}",
     ("notincluded", 0): lambda a, r: f"the task allows only {', '.join(a.included_sites)}",
-    ("disk", 0): lambda a, r: f"a job needs {unscaled(a, r):.0f} MB of scratch disk, a slot gives {r['maxwdir']:.0f}",
-    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb']:.0f} GB free, 200 are wanted",
+    ("disk", 0): lambda a, r: f"a job needs {unscaled(a, r):.0f} MB of scratch disk, a slot gives {r['maxwdir']:.0f} MB",
+    ("disk", 1): lambda a, r: f"its output storage has {r['space_gb']:.0f} GB free, 200 GB are wanted",
     ("cpucore", 0): lambda a, r: (
         f"a job takes {1 if a.core_count is None else a.core_count} cores, the slots have {r['corecount']}"
     ),
-    ("lowmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, a slot gives {r['maxrss']:.0f}",
-    ("highmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, the slots are for {r['minrss']:.0f} or more",
+    ("lowmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, a slot gives {r['maxrss']:.0f} MB",
+    ("highmemory", 0): lambda a, r: f"a job needs {memory(a, r, 1):.0f} MB, the slots are for {r['minrss']:.0f} MB or more",
     ("processing", 0): lambda a, r: f"it does not take work of the type {a.processing_type}",
     ("nopilot", 0): lambda a, r: "no pilot has asked for work in three hours",
 }
@@ -217,9 +219,10 @@ GENERIC: dict[Named, Sentence] = ALIKE | {
 NUCLEUS: dict[Named, Sentence] = {
     ("status", 0): lambda a, r: f"the site is {r['state']}, not ACTIVE",
     ("space", 0): lambda a, r: (
-        f"{r['free_gb'] - r['total_rw'] / 10 / 24 / 3600 * 0.25:.0f} GB would be left on its storage, more than 5000 are wanted"
+        f"{r['free_gb'] - r['total_rw'] / 10 / 24 / 3600 * 0.25:.0f} GB would be left on its storage, "
+        "more than 5000 GB are wanted"
     ),
-    ("insize", 0): lambda a, r: f"{r['available_gb']:.1f} GB of the input are there, {a.chunk.gb * 0.1:.1f} are wanted",
+    ("insize", 0): lambda a, r: f"{r['available_gb']:.1f} GB of the input are there, {a.chunk.gb * 0.1:.1f} GB are wanted",
     ("innum", 0): lambda a, r: f"{r['available_files']} files of the input are there, {a.chunk.files * 0.1:.0f} are wanted",
     ("job", 0): lambda a, r: "none of its queues can run the jobs",
     ("transfer_backlog", 0): lambda a, r: f"{r['files_queued']} files wait for transfer to it, fewer than 2000 are wanted",

@@ -68,7 +68,7 @@ def test_from_signing_in_to_why_a_task_waits_and_killing_it(live_server: LiveSer
     page.get_by_role("link", name="mc23.simul.bigmem").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("mc23.simul.bigmem")
     page.locator("#panel").get_by_role("link", name="Why", exact=True).click()
-    expect(page.get_by_text("a job needs 57600 MB, a slot gives 8000").first).to_be_visible()
+    expect(page.get_by_text("a job needs 57600 MB, a slot gives 8000 MB").first).to_be_visible()
     page.get_by_role("rowheader", name="GAMMA").first.get_by_role("link").click()
     expect(page.get_by_role("heading", name="GAMMA")).to_be_visible()
 
@@ -229,6 +229,36 @@ def test_no_page_is_wider_than_a_telephone(live_server: LiveServer, watched: Pag
     ):
         page.goto(f"{live_server.url}{address}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 320, address
+
+
+LINES = """cell => {
+  const lines = [], range = document.createRange(), walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  let last = null;
+  for (let node = walker.nextNode(); node; node = walker.nextNode())
+    for (let i = 0; i < node.length; i++) {
+      range.setStart(node, i); range.setEnd(node, i + 1);
+      const top = range.getBoundingClientRect().top;
+      if (last === null || top > last + 4) lines.push("");
+      last = top; lines[lines.length - 1] += node.data[i];
+    }
+  return lines;
+}"""
+"""The lines into which a browser has broken the text of an element."""
+
+
+def test_names_of_tasks_break_behind_their_separators_only(live_server: LiveServer, watched: Page) -> None:
+    page, scene = watched, make_scene()
+    visitor()
+    name = "user.grace.mc23_13p6TeV.801010.Pythia8EvtGen_A14NNPDF23LO_minbias_inclusive.recon.e8514_s4162/extended:run_of_autumn"
+    Task.objects.filter(id=scene.running.id).update(task_name=name)
+    sign_in(page, live_server, "/tasks/")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for place in ("/tasks/", f"/tasks/{scene.running.id}/"):
+            page.goto(f"{live_server.url}{place}")
+            lines = page.get_by_text(name).first.evaluate(LINES)
+            assert "".join(lines) == name
+            assert len(lines) > 1 and all(line[-1] in "._:/" for line in lines[:-1]), (width, place, lines)
 
 
 def test_forms_of_a_task_are_whole_on_a_telephone(live_server: LiveServer, watched: Page) -> None:

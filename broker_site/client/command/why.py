@@ -31,7 +31,7 @@ def why_task(session: Session) -> int:
     why = session.client.tasks.of(number).why(options.queue or "")
     document = {
         "id": number, "status": why.status, "headline": why.headline, "reasons": why.reasons, "throttles": why.throttles,
-        "job_errors": why.errors, "next_look_at": why.next_look_at, "decision": why.decision,
+        "job_errors": why.errors, "next_look_at": why.next_look_at, "next_look": why.next_look, "decision": why.decision,
     }  # fmt: skip
     session.printer.document(document, _told(number, why, options.all))
     return OK
@@ -47,8 +47,8 @@ def _told(number: int, why: Why, everything: bool) -> Iterator[str]:
     for error in why.errors:
         kept = f", {error['n_not_retried']} not tried again" if error["n_not_retried"] else ""
         yield f"  error {error['code']} of {error['n_jobs']} jobs{kept}: {error['message']} (job {error['job_id']})"
-    if why.next_look_at:
-        yield f"  next look at {terminal.moment(why.next_look_at)} UTC"
+    if why.next_look:
+        yield f"  {why.next_look}"
     if why.decision is None:
         yield "  no queue has been considered yet"
         return

@@ -19,6 +19,7 @@ from broker_site.foundation.access.authentication import authenticate, shows_bea
 from broker_site.foundation.access.permissions import OPEN, PERMISSIONS, may
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused, not_authenticated
+from broker_site.foundation.access.roles import ROLES
 from broker_site.foundation.access.routes import JOB_ARGUMENT, MARK
 
 View = TypeVar("View", bound=Callable[..., HttpResponseBase])
@@ -80,6 +81,14 @@ def open_access(view: View) -> View:
     return _marked(public, OPEN)  # type: ignore[return-value]
 
 
+def _given_by(permission: str) -> str:
+    """The roles by which a user has it; empty where none gives it, or where each does."""
+    roles = sorted({"submitter" if role == "owner" else role for role in PERMISSIONS[permission].roles})
+    if not roles or len(roles) == len(ROLES):
+        return ""
+    return f": the role {roles[0]} gives it" if len(roles) == 1 else f": one of the roles {', '.join(roles)} gives it"
+
+
 def check(principal: Principal, permission: str, arguments: Mapping[str, Any]) -> None:
     """Refused(401) for a stranger, Refused(403) for one without the permission or for another job's token.
 
@@ -88,7 +97,8 @@ def check(principal: Principal, permission: str, arguments: Mapping[str, Any]) -
     if principal.kind == "anonymous":
         raise not_authenticated()
     if not may(principal, permission):
-        raise Refused(403, "Not permitted", f"This needs {permission}, which {principal.name} does not have.")
+        said = f"This needs the right {permission}, which {principal.name} does not have"
+        raise Refused(403, "Not permitted", f"{said}{_given_by(permission)}.")
     if PERMISSIONS[permission].own and (principal.job is None or str(arguments.get(JOB_ARGUMENT)) != str(principal.job.job_id)):
         raise Refused(403, "Another job", "The token was given for another job.")
 

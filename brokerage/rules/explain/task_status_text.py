@@ -48,9 +48,11 @@ class ThrottleCause:
     why: str
     until: datetime | None = None
 
-    def sentence(self) -> str:
-        """What holds, and until when."""
-        end = f"until {_stamp(self.until)}, or while this holds" if self.until else "while this holds"
+    def sentence(self, now: datetime | None = None) -> str:
+        """What holds, and until when; a time that is over by `now` is not told."""
+        end = "while this holds"
+        if self.until is not None and not _over(self.until, now):
+            end = f"until {_stamp(self.until)}, or {end}"
         return f"It makes no new jobs {end}: {self.why.rstrip('.')}."
 
 
@@ -161,7 +163,7 @@ class TaskStatus:
     share or work queue, where that is so; `agent`: who works on it next, with that agent's health; `errors` of its jobs;
     `merges`: what waits to be merged, by site; `open_inputs`: datasets of which new files are used, whether or
     not these are open where the task is `held_up`; `elements`: its parts that child brokers pull, or the part of the task of a
-    parent that it does.
+    parent that it does; `now`: when this was so.
     """
 
     status: str
@@ -183,6 +185,15 @@ class TaskStatus:
     open_inputs: Sequence[str] = ()
     held_up: bool = False
     elements: TaskElements = NO_ELEMENTS
+    now: datetime | None = None
+
+    @property
+    def next_look(self) -> str:
+        """When an agent looks at it again; from that time on it is due. Empty where no time is set."""
+        if self.next_look_at is None:
+            return ""
+        at = _stamp(self.next_look_at)
+        return f"next look due now, since {at}" if _over(self.next_look_at, self.now) else f"next look at {at}"
 
     def to_document(self) -> dict[str, Any]:
         """As JSON: the line, and what the task waits for."""
@@ -190,6 +201,7 @@ class TaskStatus:
             "status": self.status,
             "headline": headline(self),
             "next_look_at": self.next_look_at,
+            "next_look": self.next_look,
             "throttles": [asdict(cause) for cause in self.throttles],
             "reasons": [{"kind": r.kind, "message": r.message, "task_id": r.task_id} for r in reasons(self)],
             "job_errors": [asdict(group) for group in self.errors.groups],
@@ -217,11 +229,22 @@ def headline(task: TaskStatus) -> str:
         return f"Paused by {task.command_by or 'somebody'}: {task.reason or 'it goes on when it is resumed'}"
     leased = any(load.leased for load in task.loads)
     stuck = next((r.message for r in [*_jobs(task), *_paused(task)] if r.tone == "bad" or not leased), "")
-    meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
-    text = task.throttle or task.reason or stuck or f"{meaning[0].lower()}{meaning[1:]}"
+    text = task.throttle or task.reason or stuck or _meaning(task)
     if task.status in TASK.incomplete and task.errors.groups:
         text = f"{text.rstrip('.')}; {task.errors.sentences()[0]}"
     return f"{task.status.capitalize()}: {text}"
+
+
+def _meaning(task: TaskStatus) -> str:
+    """What its state means, with jobs that ended badly not what it means without any; of one whose work child brokers do, how far
+    its elements are.
+    """
+    if task.status in TASK.generating and (course := task.elements.course()):
+        return f"{course}; jobs of its own have been made, too" if task.loads else course
+    meaning = TASK_SENTENCES.get(task.status, "This state is not known.")
+    if task.errors.groups:
+        meaning = meaning.partition(". ")[0]
+    return f"{meaning[0].lower()}{meaning[1:]}"
 
 
 def reasons(task: TaskStatus) -> list[Reason]:
@@ -248,10 +271,13 @@ def _task(task: TaskStatus) -> list[Reason]:
         lines.append(Reason("command", f"{task.command_by or 'Somebody'} paused it{comment}.", "off"))
         lines.append(Reason("state", f"Once it is resumed, it is {task.old_status} again.", "idle"))
     elif task.status == "throttled" and task.throttles:
-        lines += [Reason("throttled", cause.sentence()) for cause in task.throttles]
+        lines += [Reason("throttled", cause.sentence(task.now)) for cause in task.throttles]
     elif task.status == "throttled" and task.throttled_until is not None:
         until = _stamp(task.throttled_until)
-        lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
+        if _over(task.throttled_until, task.now):
+            lines.append(Reason("throttled", f"Too many of its tries failed; since {until} it may make new jobs again."))
+        else:
+            lines.append(Reason("throttled", f"It makes no new jobs until {until}, because too many of its tries failed."))
     elif task.reason:
         lines.append(Reason("reason", _sentence(task.reason)))
     if task.status == "pending" and task.old_status:
@@ -331,6 +357,10 @@ def _agent(task: TaskStatus) -> list[Reason]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _over(at: datetime, now: datetime | None) -> bool:
+    return now is not None and at <= now
 
 
 def _stamp(at: datetime) -> str:

@@ -39,7 +39,7 @@ def judge_root(mark: str, look: RootLook, full_below_gb: float) -> RootVerdict:
     if not look.writable:
         return RootVerdict("read only", "its root cannot be written to")
     if look.free_gb < full_below_gb:
-        return RootVerdict("full", f"{look.free_gb:.3g} GB are free, less than {full_below_gb:g}")
+        return RootVerdict("full", f"{look.free_gb:.3g} GB are free, less than {full_below_gb:g} GB")
     return RootVerdict("up")
 
 

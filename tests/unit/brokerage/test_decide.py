@@ -57,7 +57,7 @@ def test_the_emptiest_queues_come_first_and_the_others_say_why_not() -> None:
     assert [choice.name for choice in decision.chosen] == ["EMPTY", "BUSY"]
     reasons = skips(decision, Generic, asked, table, CONFIG)
     assert reasons["SMALL"].criterion == "-lowmemory"
-    assert reasons["SMALL"].reason == "a job needs 2000 MB, a slot gives 1000"
+    assert reasons["SMALL"].reason == "a job needs 2000 MB, a slot gives 1000 MB"
     assert reasons["SMALL"].numbers["need_mb"] == 2000
     assert reasons["CLOSED"].reason == "its status is offline, not online"
 

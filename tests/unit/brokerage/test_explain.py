@@ -63,7 +63,7 @@ def test_a_pending_task_is_told_until_when_and_what_the_closest_queue_lacks() ->
     told = explain(stored(asked, GRID), Generic, asked, GRID, CONFIG, datetime(2026, 11, 21, 12, 0, tzinfo=UTC))
     assert told.verdict == (
         "Pending until 12:20:00 UTC: none of 4 queues can ever take it; the closest is SMALL: "
-        "a job needs 2100 MB, a slot gives 1000 (-lowmemory)"
+        "a job needs 2100 MB, a slot gives 1000 MB (-lowmemory)"
     )
     assert [skip.numbers["need_mb"] for skip in told.lacks] == [2100]
 
@@ -73,7 +73,7 @@ def test_when_waiting_can_help_the_verdict_does_not_say_that_none_fits() -> None
     told = explain(stored(ask(), table), Generic, ask(), table, CONFIG)
     assert told.verdict == (
         "Pending for 20 min: the only queue does not pass now; the closest is FULL: "
-        "its output storage has 150 GB free, 200 are wanted (-disk)"
+        "its output storage has 150 GB free, 200 GB are wanted (-disk)"
     )
 
 
@@ -103,7 +103,7 @@ def test_why_not_shows_every_check_of_one_queue_with_its_numbers() -> None:
     assert told.first.criterion == "-status"
     assert not told.chosen
     failed = {check.criterion: check.reason for check in told.checks if not check.passed}
-    assert failed == {"-status": "its status is offline, not online", "-lowmemory": "a job needs 2000 MB, a slot gives 1000"}
+    assert failed == {"-status": "its status is offline, not online", "-lowmemory": "a job needs 2000 MB, a slot gives 1000 MB"}
     walltime = next(check for check in told.checks if check.criterion == "-shortwalltime")
     assert walltime.numbers["maxtime"] == 0
     chosen = why_not(stored(ASK, GRID), Generic, ASK, GRID, CONFIG, "GOOD")
@@ -148,7 +148,7 @@ def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
     assert told.hopeless
     assert told.verdict == (
         "Pending for 20 min: none of 2 queues can ever take it; the closest is FULL: "
-        "a job needs 2000 MB, a slot gives 1000 (-lowmemory), and it fails -disk"
+        "a job needs 2000 MB, a slot gives 1000 MB (-lowmemory), and it fails -disk"
     )
 
 

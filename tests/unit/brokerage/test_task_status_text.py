@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,9 +15,11 @@ from brokerage.rules.explain.task_status_text import (
     QueueLoad,
     SuspectFiles,
     TaskStatus,
+    ThrottleCause,
     headline,
     reasons,
 )
+from workqueues.rules.elements.task_elements import ElementAtChild, TaskElements
 from workqueues.states import TASK
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -119,6 +121,41 @@ def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:
     assert headline(replace(task, loads=some)) == "Running: 15 jobs wait at GAMMA, which is offline."
     busy = (QueueLoad("ALPHA", "online", 2, 1, 1),)
     assert headline(replace(task, loads=busy)) == "Running: jobs have been made; they wait, run or end."
+
+
+def test_a_task_whose_work_child_brokers_do_says_where_its_elements_are() -> None:
+    north = ElementAtChild(5, "Running", "north", "ALPHA", 10, 3)
+    task = replace(CALM, elements=TaskElements({"Available": 5, "Running": 1, "Done": 2}, [north]))
+    assert headline(task) == (
+        "Running: child brokers do its work: of 8 elements 1 is at north, 5 wait to be pulled and 2 have ended"
+    )
+    several = TaskElements({"Acquired": 1, "Running": 1}, [north, replace(north, child="west")])
+    assert headline(replace(task, elements=several)).endswith("of 2 elements 2 are at child brokers")
+    assert headline(replace(task, elements=TaskElements({"Available": 1}))).endswith("its only element waits to be pulled")
+    own = (QueueLoad("ALPHA", "online", 0, 1, 1),)
+    assert headline(replace(task, loads=own)).endswith("2 have ended; jobs of its own have been made, too")
+    assert headline(replace(task, reason="no room")) == "Running: no room"
+
+
+def test_a_task_with_bad_jobs_is_not_said_to_have_had_no_input() -> None:
+    task = replace(CALM, status="finished", errors=ERRORS)
+    assert headline(task).startswith("Finished: part of the input was processed; the rest was given up or lost; 3 of 4 jobs")
+    assert "there was no input" in headline(replace(task, errors=JobErrors()))
+
+
+def test_a_next_look_whose_time_is_over_is_due_now() -> None:
+    later = replace(CALM, status="pending", next_look_at=NOW, now=NOW - timedelta(seconds=1))
+    assert later.next_look == "next look at 2026-01-01 00:00:00 UTC"
+    assert replace(later, now=NOW).next_look == "next look due now, since 2026-01-01 00:00:00 UTC"
+    assert replace(later, next_look_at=None).next_look == ""
+
+
+def test_a_throttled_task_does_not_tell_a_time_that_is_over() -> None:
+    task = replace(CALM, status="throttled", throttles=(ThrottleCause("retries", "many failed", NOW),), now=NOW)
+    assert said(task) == "It makes no new jobs while this holds: many failed."
+    assert "until 2026-01-01 00:00:00 UTC, or while" in said(replace(task, now=NOW - timedelta(seconds=1)))
+    task = replace(task, throttles=(), throttled_until=NOW)
+    assert said(task) == "Too many of its tries failed; since 2026-01-01 00:00:00 UTC it may make new jobs again."
 
 
 def test_a_throttled_task_says_until_when() -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from broker_site.foundation.kernel import clock
 from monitoring.charts import progress_bar, share_bar
+from monitoring.measured import measured
 from monitoring.queries.tasks import Files
-from monitoring.templatetags.show import age, badge, compared, due, lasting, megabytes, number, size, stamp
+from monitoring.templatetags.show import age, badge, compared, due, lasting, megabytes, next_look, number, parted, size, stamp
 
 NOW = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
 
@@ -19,7 +20,7 @@ NOW = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
     ("seconds", "said"),
     [
         (0.032, "32 ms"), (0, "0 s"), (1.26, "1.3 s"), (119, "119 s"), (120, "2 min"), (7199, "119 min"), (7200, "2 h"),
-        (172800, "2 d"), (9e8, "10,416 d"), (None, "\N{EN DASH}"),
+        (5.0, "5 s"), (172800, "2 d"), (9e8, "10,416 d"), (None, "\N{EN DASH}"),
     ],
 )  # fmt: skip
 def test_a_duration_is_told_in_one_unit(seconds: float | None, said: str) -> None:
@@ -32,6 +33,34 @@ def test_an_age_has_the_time_itself_for_machines_and_for_who_points_at_it() -> N
         assert "5\N{NARROW NO-BREAK SPACE}min ago" in shown
         assert 'datetime="2026-10-25T01:25:00Z"' in shown and 'title="2026-10-25 01:25:00 UTC"' in shown
         assert ">in 5\N{NARROW NO-BREAK SPACE}min<" in age(NOW + timedelta(minutes=5, seconds=1))
+
+
+def test_a_next_look_whose_time_is_over_is_due() -> None:
+    with clock.frozen(NOW):
+        assert next_look(NOW + timedelta(minutes=5, seconds=1)).startswith("Next look <time ")
+        assert next_look(NOW - timedelta(hours=3)).startswith("Next look due <time ")
+
+
+def test_a_long_name_breaks_behind_what_parts_its_words_and_stays_text() -> None:
+    assert parted("mc23.user_ada:run/1..x") == "mc23.<wbr>user_<wbr>ada:<wbr>run/<wbr>1..<wbr>x"
+    assert parted("run 1.5: at 12:30, v2.x") == "run 1.5: at 12:30, v2.<wbr>x"
+    assert parted("a.<b>&'.") == "a.<wbr>&lt;b&gt;&amp;&#x27;."
+
+
+def test_what_a_pilot_measured_is_told_in_words_and_units() -> None:
+    told = measured(
+        {"written_bytes": 5, "max_rss_mb": 2, "cpu_s": 1.5, "gpu_time_s": 3, "hits": 7, "cpu_model_s": "fast", "s": 1}
+    )
+    assert [(each.what, each.value, each.unit) for each in told] == [
+        ("CPU time", 1.5, "s"),
+        ("Peak memory (RSS)", 2e6, "bytes"),
+        ("Written to disk", 5, "bytes"),
+        ("Cpu model s", "fast", ""),
+        ("Gpu time", 3, "s"),
+        ("Hits", 7, ""),
+        ("S", 1, ""),
+    ]
+    assert measured(None) == []
 
 
 def test_what_is_due_lies_ahead_or_is_now() -> None:

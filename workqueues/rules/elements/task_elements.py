@@ -93,6 +93,26 @@ class TaskElements:
             yield f"{_elements(self.taken, 'is', 'are')} at child brokers."
         yield from (element.line() for element in self.at_children)
 
+    def course(self) -> str:
+        """Who does its work and how far that is, in one phrase; empty where it has no elements."""
+        if not self.total:
+            return ""
+        told = []
+        if self.taken:
+            told.append(f"{self.taken:,} {'is' if self.taken == 1 else 'are'} at {self._children()}")
+        if self.waiting:
+            told.append(f"{self.waiting:,} {'waits' if self.waiting == 1 else 'wait'} to be pulled")
+        if ended := self.total - self.taken - self.waiting:
+            told.append(f"{ended:,} {'has' if ended == 1 else 'have'} ended")
+        of = "its only element" if self.total == 1 else f"of {self.total:,} elements"
+        phrase = ", ".join(told[:-1]) + " and " + told[-1] if len(told) > 1 else told[0]
+        return f"child brokers do its work: {of} {phrase.removeprefix('1 ') if self.total == 1 else phrase}"
+
+    def _children(self) -> str:
+        """The child that has all of those that are taken, where it is one."""
+        names = {element.child for element in self.at_children}
+        return names.pop() if len(names) == 1 and len(self.at_children) >= self.taken else "child brokers"
+
     def to_document(self) -> dict[str, Any]:
         """As JSON."""
         return {

@@ -171,8 +171,8 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> Itera
         if element.decision:
             yield f"  last decision of {element.child} about element {element.id}:"
             yield from (f"    {line}" for line in element.decision.splitlines())
-    if status.next_look_at is not None:
-        yield f"  next look at {status.next_look_at:%Y-%m-%d %H:%M:%S} UTC"
+    if status.next_look:
+        yield f"  {status.next_look}"
     for step in steps_of(task.id)[:MOST_STEPS]:
         yield f"  {step.at:%Y-%m-%d %H:%M:%S} UTC {step.sentence}"
     if not decisions:
