@@ -20,6 +20,7 @@ from django.utils.safestring import SafeString
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.models import Role
+from broker_site.foundation.adminfields import NamedFields
 
 MOST_COUNTED = 10_000
 """Rows that a list counts and that its pages reach; narrow the search to reach others."""
@@ -111,7 +112,7 @@ class ReadOnlyAdmin(ReadingAdmin):
         return format_html_join(" · ", '<a href="{}?{}">{}</a>', links)
 
 
-class AuditedAdmin(admin.ModelAdmin):
+class AuditedAdmin(NamedFields, admin.ModelAdmin):
     """Audits adding, changing and deleting, with the changed fields before and after; inlines too."""
 
     def save_model(self, request: HttpRequest, obj: Any, form: ModelForm, change: bool) -> None:

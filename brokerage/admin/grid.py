@@ -15,6 +15,7 @@ from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 
+from broker_site.foundation.adminfields import NamedFields, NamedRows
 from brokerage.admin.grid_edits import EditsGrid
 from brokerage.models import ComputingQueue, LocalOverride, QueueStorage, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import (
@@ -214,11 +215,12 @@ class StorageEndpointAdmin(GridAdmin):
         return (*super().get_readonly_fields(request, obj), *ROOT)
 
 
-class LinkInline(admin.TabularInline):
+class LinkInline(NamedFields, admin.TabularInline):
     """The storage endpoints of a queue on its page."""
 
     model = QueueStorage
     form = LinkForm
+    formset = NamedRows
     extra = 0
     autocomplete_fields = ("storage",)
 

@@ -110,6 +110,7 @@ class JobAdmin(ReadOnlyAdmin):
 
 @admin.register(JobSpec)
 class JobSpecAdmin(OfJob):
+    list_display_links = ("job_name",)
     list_display = ("job_link", "job_name", "vo", "user_name", "transformation", "ram_mb", "disk_mb", "walltime_s", "created_at")
     search_fields = ("=job_name", "=user_name")
     search_help_text = "Number or whole name of the job, or its user."
@@ -142,6 +143,7 @@ class JobInputAdmin(OfJob):
 
 @admin.register(JobResult)
 class JobResultAdmin(OfJob):
+    list_display_links = ("reported_status",)
     list_display = ("job_link", "reported_status", "error_code", "message", "exit_code", "host", "end_time")
     search_fields = ("=error_code", "=host")
     search_help_text = "Number of the job, error code, or host."

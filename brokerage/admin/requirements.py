@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 
+from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import ReadOnlyAdmin, row
 from brokerage.models import GroupUse, RequirementPlace, RequirementSet, RequirementValue
 
@@ -90,7 +91,7 @@ class GroupUseAdmin(ReadOnlyAdmin):
     """What owners in groups used by the hour, the last hours first: by this the shares of groups are corrected."""
 
     list_display = ("id", "hour", "vo", "owner_group", "owner", "hs06_s", "looked_at")
-    list_filter = ("vo",)
+    list_filter = (("vo", NamedValues),)
     ordering = ("-hour",)
     search_fields = ("=owner_group", "=owner")
     search_help_text = "Group or owner."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import ReadOnlyAdmin
 from brokerage.models import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
 
@@ -34,7 +35,7 @@ class TallyGroupAdmin(ReadOnlyAdmin):
     """Jobs that are counted together."""
 
     list_display = ("id", "family", "vo", "queue", "share", "kind", "user_name", "fingerprint")
-    list_filter = ("family", "vo")
+    list_filter = ("family", ("vo", NamedValues))
     ordering = ("id",)
     search_fields = ("=queue", "=share", "=user_name")
     search_help_text = "Whole name of a queue, share or user."
@@ -56,7 +57,7 @@ class TaskLevelAdmin(ReadOnlyAdmin):
     """How many tasks of a VO are in a state, as they were last counted."""
 
     list_display = ("id", "vo", "state", "n")
-    list_filter = ("vo", "state")
+    list_filter = (("vo", NamedValues), "state")
     ordering = ("id",)
     search_fields = ("=state",)
     search_help_text = "State."

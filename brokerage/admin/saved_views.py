@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
+from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import ReadOnlyAdmin
 from brokerage.models import SavedView
 
@@ -11,7 +12,7 @@ from brokerage.models import SavedView
 @admin.register(SavedView)
 class SavedViewAdmin(ReadOnlyAdmin):
     list_display = ("id", "name", "list_name", "owner", "vo", "created_at")
-    list_filter = ("list_name", "vo")
+    list_filter = ("list_name", ("vo", NamedValues))
     search_fields = ("name", "=owner")
     search_help_text = "Part of the name, owner, or number."
     number_fields = ("id",)

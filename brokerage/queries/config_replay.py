@@ -22,10 +22,11 @@ from brokerage.rules.explain.replay import Compared, Tally, compared, touched
 from brokerage.rules.facts.ask import Ask
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 
-SNAPSHOTS = 50
-"""Newest snapshots whose decisions are taken again."""
 MOST = 400
 """Newest decisions that are looked at."""
+SNAPSHOTS = 50 + MOST
+"""Newest snapshots whose decisions are taken again. Older than the newest 50 is only what a task that goes on was last decided
+on: equal decisions in a row are one, with the snapshot of the first, so a task that waits for long has an old one."""
 LONGEST_S = 0.15
 """Time after which no further decision is begun."""
 KEPT, KEPT_S = 2, 120.0

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from broker_site.foundation.agency.duties import Health
+from broker_site.foundation.rest.filtering import take_no_filter
 from broker_site.foundation.rest.openapi import refusals
 from monitoring.queries.agents import agent_rows
 
@@ -44,8 +45,9 @@ class AgentsView(APIView):
         operation_id="agents_list",
         summary="Whether the agents are well",
         description="Every agent in the order of a task's life, also those that never ran.",
-        responses={200: AgentShown(many=True), **refusals()},
+        responses={200: AgentShown(many=True), **refusals(400)},
     )
     def get(self, request: Request) -> Response:
         """All of them: there are few."""
+        take_no_filter(request)
         return Response(AgentShown(agent_rows(), many=True).data)

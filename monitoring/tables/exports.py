@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -39,10 +39,9 @@ def json_answer(rows: Iterable[Any], more: Mapping[str, Any]) -> HttpResponse:
     return HttpResponse(body, content_type="application/json; charset=utf-8")
 
 
-def headers_of(name: str, warnings: Sequence[str] = ()) -> dict[str, str]:
+def headers_of(name: str) -> dict[str, str]:
     """Headers of a CSV of this name."""
-    warned = {"X-Warning": " ".join(warnings).encode("ascii", "replace").decode()} if warnings else {}
-    return {"Content-Disposition": f'attachment; filename="{name}.csv"', **warned}
+    return {"Content-Disposition": f'attachment; filename="{name}.csv"'}
 
 
 def csv_lines(kind: type[Any], rows: Iterable[Any]) -> Iterator[str]:

@@ -19,7 +19,7 @@ def visible_asks(request: HttpRequest, queue: ComputingQueue) -> AsksAtQueue:
     return asks_at(queue, None if scope.everything else scope.names, alias())
 
 
-@page("grid:read")
+@page("grid:read", ())
 def queue_asks_data(request: HttpRequest, name: str) -> HttpResponseBase:
     """The last asks at a queue and their counts."""
     queue = find_queue(name)
@@ -28,7 +28,7 @@ def queue_asks_data(request: HttpRequest, name: str) -> HttpResponseBase:
     return JsonResponse(visible_asks(request, queue).to_document())
 
 
-@page("job:read")
+@page("job:read", ())
 def job_waiting_data(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """Where a job stands that waits, and which asks passed it by."""
     scope = scope_of(request, "job:read")

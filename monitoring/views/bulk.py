@@ -66,7 +66,7 @@ def bulk_new(request: HttpRequest) -> HttpResponseBase:
     return show(request, "bulk_new.html", of if of in ACTS else "tasks", context, status=400 if fault else 200, knows=KNOWN)
 
 
-@page(READ)
+@page(READ, ())
 def bulk(request: HttpRequest, action_id: int, data: bool = False) -> HttpResponseBase:
     """How far an act is; skipped targets first, each with its reason. Of those that the caller may see."""
     caller = authenticate(request)

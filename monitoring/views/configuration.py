@@ -120,7 +120,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
     return show(request, "config_draft.html", "config", context, status=400 if problems else 200, knows=(*FIELDS, "base"))
 
 
-@page(READ)
+@page(READ, ())
 def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpResponseBase:
     """One set of changes with its lines, and the form that takes it back."""
     made = find_set(revision)

@@ -14,7 +14,7 @@ READ = "dataset:read"
 CHANGE = ("at", "old", "new", "who", "why")
 
 
-@page(READ)
+@page(READ, ())
 def dataset(request: HttpRequest, dataset_id: int, data: bool = False) -> HttpResponseBase:
     """What became of its files, where their copies are, and who else uses it."""
     scope = scope_of(request, READ)
@@ -36,7 +36,7 @@ def dataset(request: HttpRequest, dataset_id: int, data: bool = False) -> HttpRe
     return show(request, "dataset.html", "datasets", {"dataset": details.row, "details": details, "most_files": MOST_FILES})
 
 
-@page(READ)
+@page(READ, ())
 def file(request: HttpRequest, file_id: int, data: bool = False) -> HttpResponseBase:
     """Which jobs used it, where its copies are, and what else happened to it."""
     row = find_file(file_id, scope_of(request, READ))

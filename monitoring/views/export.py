@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
@@ -27,16 +27,14 @@ class Export(StreamingHttpResponse):
         self.places.free()
 
 
-def export(
-    request: HttpRequest, kind: type[Any], rows: Iterable[Any], name: str, warnings: Sequence[str] = ()
-) -> HttpResponseBase:
+def export(request: HttpRequest, kind: type[Any], rows: Iterable[Any], name: str) -> HttpResponseBase:
     """All rows to the last; a problem where too many exports are on their way. `kind`: the dataclass of the rows."""
     try:
         places = take_places(authenticate(request))
     except Refused as refused:
         return refused.response()
     lines = _in_time(csv_lines(kind, rows), gdpconfig.value("access", "EXPORT_TIME"))
-    return Export(lines, places, headers_of(name, warnings))
+    return Export(lines, places, headers_of(name))
 
 
 def _in_time(lines: Iterator[str], seconds: float) -> Iterator[str]:

@@ -17,7 +17,6 @@ from monitoring.queries.queues import find_queue
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.queries.share_history import ShareStep, find_share, share_history, users_of
 from monitoring.tables.exports import json_answer
-from monitoring.tables.selection import unknown
 from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from monitoring.views.throughput import choice
@@ -41,14 +40,13 @@ def window_of(request: HttpRequest) -> tuple[str, list[str], HttpResponseBase | 
 def data(
     request: HttpRequest, form: str, name: str, kind: type[Any], rows: Sequence[Any], more: Mapping[str, Any]
 ) -> HttpResponseBase:
-    """Rows as JSON or CSV, with a warning for each parameter that is not known."""
-    strange = unknown(request.GET, KNOWN)
+    """Rows as JSON or CSV."""
     if form == "csv":
-        return export(request, kind, rows, name, strange)
-    return json_answer(rows, {**more, "as_of": clock.now(), "warnings": strange})
+        return export(request, kind, rows, name)
+    return json_answer(rows, {**more, "as_of": clock.now()})
 
 
-@page(READ)
+@page(READ, KNOWN)
 def queue_plots(request: HttpRequest, name: str, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """Jobs by state, what they did, with which errors they ended, idle slots, and limits beside what is used."""
     row = find_queue(name)
@@ -67,7 +65,7 @@ def queue_plots(request: HttpRequest, name: str, format: str = "html") -> HttpRe
     return show(request, "queue_plots.html", "queues", context, knows=KNOWN)
 
 
-@page(READ)
+@page(READ, KNOWN)
 def share(request: HttpRequest, name: str, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """What a share used beside its target, what its jobs did, and who uses it."""
     scope = scope_of(request, READ)

@@ -15,7 +15,7 @@ from monitoring.views.page import page, scope_of, show
 READ = "task:read"
 
 
-@page(READ)
+@page(READ, ())
 def mine(request: HttpRequest, data: bool = False) -> HttpResponseBase:
     """What needs attention, with the reason; then the live tasks, and those that ended lately."""
     caller = authenticate(request)

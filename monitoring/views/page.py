@@ -18,7 +18,7 @@ from broker_site.foundation.access.permissions import VoScope, visible_vos
 from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import ran_too_long
-from monitoring.tables.selection import unknown
+from monitoring.tables.selection import not_known, unknown
 
 PANEL = "panel"
 """Name of the part of each template that is fetched again while the page is open."""
@@ -27,12 +27,17 @@ TOO_LONG = "This took longer than a page may. Narrow the filter, or ask for fewe
 View = Callable[..., HttpResponseBase]
 
 
-def page(permission: str) -> Callable[[View], View]:
-    """Guard a page by a permission; it may be read only, and a statement that runs too long gives a page that says so."""
+def page(permission: str, knows: Sequence[str] | None = None) -> Callable[[View], View]:
+    """Guard a page by a permission; it may be read only, and a statement that runs too long gives a page that says so.
+
+    `knows`: its parameters, where its JSON and CSV refuse all others; a view without them sees to that by itself.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
         def timed(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if knows is not None and wants_data(request) and (wrong := not_known(request.GET, knows)):
+                return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
             try:
                 return view(request, *args, **kwargs)
             except OperationalError as error:

@@ -31,7 +31,7 @@ class PilotList(LongList):
         return walk_pilots(filters.qs, scope, selection.cursor, STEP)
 
 
-@page(READ)
+@page(READ, ())
 def pilot(request: HttpRequest, pilot_id: UUID, data: bool = False) -> HttpResponseBase:
     """What it does, the jobs that it holds and had, and what its last asks got."""
     row = find_pilot(pilot_id)

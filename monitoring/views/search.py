@@ -10,7 +10,7 @@ from monitoring.views.page import page, scope_of, show
 LONGEST = 256
 
 
-@page("task:read")
+@page("task:read", ("q",))
 def search(request: HttpRequest, data: bool = False) -> HttpResponseBase:
     """What the text finds, by kind."""
     scope, text = scope_of(request), request.GET.get("q", "").strip()[:LONGEST]

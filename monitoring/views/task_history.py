@@ -8,21 +8,19 @@ from django.http import HttpRequest, HttpResponseBase
 
 from monitoring.queries.task_history import MOST_ENDED, MOST_JOBS, TaskStep, task_history
 from monitoring.tables.exports import json_answer, plain
-from monitoring.tables.selection import unknown
 from monitoring.views.details import visible_task
 from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 from workqueues.states import TASK
 
 
-@page("task:read")
+@page("task:read", ())
 def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """How far the task came and when, when it may be done, its jobs by queue, run time and memory, and what happened."""
     task = visible_task(task_id, scope_of(request))
     found = task_history(task)
-    strange = unknown(request.GET, ())
     if format == "csv":
-        return export(request, TaskStep, found.steps, f"task-{task_id}", strange)
+        return export(request, TaskStep, found.steps, f"task-{task_id}")
     if format == "json":
         more = {
             "task": task_id,
@@ -38,7 +36,6 @@ def task_plots(request: HttpRequest, task_id: int, format: str = "html") -> Http
             "counted_every": found.every,
             "capped": found.capped,
             "as_of": found.as_of,
-            "warnings": strange,
         }
         return json_answer(found.steps, more)
     context = {

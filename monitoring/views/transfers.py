@@ -22,7 +22,7 @@ COPY = ("storage", "state", "kind", "last_used", "keep_until")
 WISH = ("role", "job_id", "task_id", "vo", "owner", "created_at", "closed_at")
 
 
-@page(READ)
+@page(READ, ())
 def transfer(request: HttpRequest, transfer_id: int, data: bool = False) -> HttpResponseBase:
     """Why the file is not there yet, its copies, who wants it, attempts, and other transfers of it."""
     scope = scope_of(request, READ)

@@ -45,7 +45,7 @@ def tree(request: HttpRequest, **named: str) -> HttpResponseBase:
     return answer(request, TREE, named.get("format", "html"), more)
 
 
-@page(TREE.permission)
+@page(TREE.permission, ())
 def child(request: HttpRequest, name: str, data: bool = False) -> HttpResponseBase:
     """What it told last, its sites, and the elements that it has."""
     details = child_details(name, scope_of(request, READ))
@@ -67,7 +67,7 @@ def child(request: HttpRequest, name: str, data: bool = False) -> HttpResponseBa
     return show(request, "child.html", "tree", context)
 
 
-@page(READ)
+@page(READ, ())
 def element(request: HttpRequest, element_id: int, data: bool = False) -> HttpResponseBase:
     """Where it is, why it waits, what its child said, and its history."""
     found = find_element(element_id, scope_of(request, READ), alias())

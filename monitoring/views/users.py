@@ -14,7 +14,6 @@ from monitoring.queries.share_history import find_share
 from monitoring.queries.tasks import visible_tasks
 from monitoring.queries.users import MOST_USERS, UserRow, user_errors, user_rows
 from monitoring.tables.exports import json_answer
-from monitoring.tables.selection import unknown
 from monitoring.views.export import export
 from monitoring.views.history import KNOWN, data, window_of
 from monitoring.views.page import page, scope_of, show
@@ -26,7 +25,7 @@ MOST_ROWS = 100_000
 LONGEST = 128
 
 
-@page(READ)
+@page(READ, FILTERS)
 def users(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """Owners of tasks with their jobs, those with most first; by a part of the name, and of one share."""
     part, share = (request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in FILTERS)
@@ -35,15 +34,15 @@ def users(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # no
     shares = (known.leaves if known else (share,)) if share else None
     found = user_rows(scope, shares, part, MOST_USERS if format == "html" else MOST_ROWS)
     if format == "csv":
-        return export(request, UserRow, found.rows, "users", unknown(request.GET, FILTERS))
+        return export(request, UserRow, found.rows, "users")
     if format == "json":
-        more = {"count": found.n, "counted_at": found.counted_at, "as_of": clock.now(), "warnings": unknown(request.GET, FILTERS)}
+        more = {"count": found.n, "counted_at": found.counted_at, "as_of": clock.now()}
         return json_answer(found.rows, more)
     context = {"found": found, "q": part, "share": share, "query": request.GET.urlencode()}
     return show(request, "users.html", "users", context, knows=FILTERS)
 
 
-@page(READ)
+@page(READ, KNOWN)
 def user(request: HttpRequest, name: str, format: str = "html") -> HttpResponseBase:  # noqa: A002 - as in the address
     """The tasks of a user, what needs attention first; what their jobs did over time, and with which errors they ended."""
     scope = scope_of(request, READ)

@@ -122,6 +122,9 @@ def test_why_a_queue_is_empty_and_a_job_waits(ada: Broker) -> None:
     job = Job.objects.order_by("id").last()
     assert job is not None
     assert ada("job", "why", str(job.id)).out.startswith(f"Job {job.id}: 3 of 4 alike go before it")
+    assert ada("job", "kill", str(job.id), "-y").code == 0
+    told = ada("job", "why", str(job.id))  # it is there, and does not wait
+    assert (told.code, told.out.startswith(f"Job {job.id} waits for no pilot: it is cancelled since ")) == (0, True), told
     assert ada("job", "why", "99999").code == 3
 
 

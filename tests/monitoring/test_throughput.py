@@ -81,6 +81,15 @@ def test_the_table_says_the_same_as_the_picture(client: Client) -> None:
     assert len(numbers) == 3 * 24
 
 
+def test_what_is_said_of_an_empty_plot_holds_while_the_first_jobs_end(client: Client) -> None:
+    """Steps are drawn when they are over; what has happened since is in none of them, and is not denied."""
+    grid("ALPHA")
+    assert count_changes(1) == 0
+    page = text(client.get("/throughput/"))
+    assert "None in the steps of 1 h that are over." in page
+    assert "None in this time." not in page
+
+
 def test_the_home_page_has_the_jobs_by_state_once_they_are_counted(client: Client) -> None:
     grid("ALPHA")
     assert "The last 24h" not in text(client.get("/"))

@@ -94,8 +94,8 @@ def test_no_page_has_a_grave_fault_light_or_dark(live_server: LiveServer, browse
     ada = visitor()
     Role.objects.create(user=ada, vo="demo", role="submitter")
     sign_in(page, live_server)
-    found = ((address, _faults(page, f"{live_server.url}{address}")) for address in addresses(scene))
-    submitting = _faults(page, f"{live_server.url}/tasks/submit/")  # which a superuser may not
+    found = ((address, faults_of(page, f"{live_server.url}{address}")) for address in addresses(scene))
+    submitting = faults_of(page, f"{live_server.url}/tasks/submit/")  # which a superuser may not
     assert page.locator("#document").is_visible()
     User.objects.filter(pk=ada.pk).update(is_superuser=True)  # who sees every form
     faults = [*submitting, *(f"{address} {fault}" for address, of_page in found for fault in of_page)]
@@ -106,7 +106,7 @@ def test_no_page_has_a_grave_fault_light_or_dark(live_server: LiveServer, browse
     context.close()
 
 
-def _faults(page: Page, address: str) -> list[str]:
+def faults_of(page: Page, address: str) -> list[str]:
     """Of the page in light, then of its colours in dark: the rest is the same in both."""
     page.emulate_media(color_scheme="light")
     page.goto(address)

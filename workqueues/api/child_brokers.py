@@ -16,6 +16,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.access.sessions import password_is_fresh
+from broker_site.foundation.rest.filtering import take_no_filter
 from broker_site.foundation.rest.openapi import refusals
 from workqueues.api.serializers import StrictBody
 from workqueues.ledger.child_brokers import (
@@ -194,10 +195,11 @@ class Children(viewsets.GenericViewSet[ChildBroker]):
         operation_id="tree_children_list",
         summary="List child brokers",
         description="Those that may pull elements here, or might, by name.",
-        responses={200: ChildrenShown, **refusals()},
+        responses={200: ChildrenShown, **refusals(400)},
     )
     def list(self, request: Request) -> Response:
         """All of them: there are some hundreds at most."""
+        take_no_filter(request)
         return Response(ChildrenShown({"results": child_rows()}).data)
 
     @extend_schema(summary="Read a child broker", responses={200: ChildWhole, **refusals(404)})

@@ -9,7 +9,7 @@ from typing import Any
 from broker_site.client.command import terminal
 from broker_site.client.command.grammar import JSON, NAME, ONE, URL, Verb, option
 from broker_site.client.command.session import Session, numbers
-from broker_site.client.errors import OK, Unusable
+from broker_site.client.errors import OK, Refused, Unusable
 from broker_site.client.why import Why
 
 Document = Mapping[str, Any]
@@ -105,9 +105,21 @@ def why_job(session: Session) -> int:
     (number,) = numbers([session.options.id], session.stdin)
     if session.page(f"/jobs/{number}/"):
         return OK
-    standing = session.client.connection.get(f"jobs/{number}/waiting/")
-    session.printer.document(standing, _standing(number, standing))
+    try:
+        standing = session.client.connection.get(f"jobs/{number}/waiting/")
+    except Refused as refused:
+        if refused.status != 404:
+            raise
+        job = session.client.connection.get(f"jobs/{number}/")  # refused too where there is none
+        session.printer.document(job, [_not_waiting(number, job)])
+    else:
+        session.printer.document(standing, _standing(number, standing))
     return OK
+
+
+def _not_waiting(number: int, job: Document) -> str:
+    since = f"{job['status']} since {terminal.moment(job['status_since'])} UTC"
+    return f"Job {number} waits for no pilot: it is {since}; broker job show {number} tells the rest"
 
 
 def _standing(number: int, standing: Document) -> Iterator[str]:

@@ -6,7 +6,9 @@ from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
+from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -15,27 +17,38 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.credentials import enrolment_faults, issue_enrolment, issue_user_token, revoke
 from broker_site.foundation.access.models import Audit, AuditSeal, Credential, Role, User
 from broker_site.foundation.access.roles import ROLES
+from broker_site.foundation.adminfields import NamedFields, NamedRows, NamedValues
 from broker_site.foundation.adminpages import AuditedAdmin, ReadingAdmin, ReadOnlyAdmin
 
 _DAY_S = 86_400
 _MADE_ELSEWHERE = "Pilots get their tokens by enrolling, child brokers where they are added."
 
 
-class RoleInline(admin.TabularInline):
+class RoleInline(NamedFields, admin.TabularInline):
     model = Role
+    formset = NamedRows
     extra = 0
 
 
 @admin.register(User)
 class UserAdmin(AuditedAdmin, DjangoUserAdmin):
     inlines = [RoleInline]
+    filter_horizontal = ()  # its two lists have parts without a name
     list_display = ["username", "email", "is_active", "is_staff", "is_superuser", "last_login"]
+
+
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class GroupAdmin(AuditedAdmin, DjangoGroupAdmin):
+    filter_horizontal = ()
 
 
 @admin.register(Role)
 class RoleAdmin(AuditedAdmin):
     list_display = ["user", "vo", "role"]
-    list_filter = ["vo", "role"]
+    list_filter = [("vo", NamedValues), "role"]
     list_select_related = ["user"]
     search_fields = ["user__username", "vo"]
     autocomplete_fields = ["user"]
@@ -71,7 +84,7 @@ class CredentialForm(forms.ModelForm):
 
 
 @admin.register(Credential)
-class CredentialAdmin(admin.ModelAdmin):
+class CredentialAdmin(NamedFields, admin.ModelAdmin):
     """Credentials: made here (the secret is shown once), revoked here, never changed or deleted."""
 
     form = CredentialForm
@@ -79,7 +92,7 @@ class CredentialAdmin(admin.ModelAdmin):
         *("prefix", "kind", "user", "vo", "queues", "pilot_kind", "owner", "subject"),
         *("created", "expires_at", "revoked_at", "last_used"),
     ]
-    list_filter = ["kind", "vo", "pilot_kind", ("revoked_at", admin.EmptyFieldListFilter)]
+    list_filter = ["kind", ("vo", NamedValues), "pilot_kind", ("revoked_at", admin.EmptyFieldListFilter)]
     list_select_related = ["user"]
     search_fields = ["prefix", "user__username", "queues", "owner", "subject"]
     autocomplete_fields = ["user"]
@@ -141,7 +154,7 @@ class CredentialAdmin(admin.ModelAdmin):
 @admin.register(Audit)
 class AuditAdmin(ReadingAdmin):
     list_display = ["at", "who", "kind", "vo", "act", "object", "outcome", "status", "trace_id"]
-    list_filter = ["outcome", "kind", "vo"]
+    list_filter = ["outcome", "kind", ("vo", NamedValues)]
     search_fields = ["who", "act", "object", "trace_id"]
     date_hierarchy = "at"
     ordering = ["-id"]

@@ -66,6 +66,12 @@ class StrictBackend(DjangoFilterBackend):
         return kwargs
 
 
+def take_no_filter(request: Request) -> None:
+    """Refuse every parameter: of a list that is always answered whole, so that nobody takes all of it for a part."""
+    if wrong := {name[:100]: [_unknown(name, ())] for name in request.query_params}:
+        raise ValidationError(wrong)
+
+
 def _unknown(name: str, known: Sequence[str]) -> ErrorDetail:
     near = nearest(name, known)
     return ErrorDetail("not a filter of this list" + (f"; the nearest one is {near}" if near else ""), "unknown")

@@ -15,6 +15,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
+from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import ReadingAdmin, cut
 from broker_site.foundation.gdpconfig.changesets import CONFIG, in_words
 from broker_site.foundation.gdpconfig.forms import ReasonForm
@@ -30,7 +31,7 @@ class ChangeAdmin(ReadingAdmin):
     """The history, newest first: nobody edits it; a change can be reverted, which is a change of its own."""
 
     list_display = ("revision", "key_name", "change", "made_by", "why_shown")
-    list_filter = ("component", "change_set__who", "change_set__source", "vo")
+    list_filter = ("component", "change_set__who", "change_set__source", ("vo", NamedValues))
     search_fields = ("name", "change_set__who", "change_set__why", "change_set__ticket", "before", "after")
     list_select_related = ("change_set",)
     show_full_result_count = False

@@ -14,6 +14,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import cut
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.admin.changes import at, confirm, place
@@ -29,7 +30,7 @@ class OverrideAdmin(admin.ModelAdmin):
     """Overrides; "add" begins at the list of all keys with their documentation, defaults and what is set."""
 
     list_display = ("key_name", "vo_shown", "value_shown", "default_shown", "until_shown", "set_by", "why")
-    list_filter = ("component", "vo")
+    list_filter = ("component", ("vo", NamedValues))
     search_fields = ("name", "component", "value")
     list_select_related = ("change__change_set",)
     show_full_result_count = False

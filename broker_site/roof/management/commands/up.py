@@ -100,7 +100,7 @@ class Command(BaseCommand):
             if name in tour.SIGHTS:
                 self._say(f"  {system.url}/tasks/{id_}/  {name} {tour.SIGHTS[name]}")
         if sights:
-            self._say(f"  {system.url}/throughput/, /errors/, /shares/ and /throttle/ show all of them together")
+            self._say(f"  {system.url}/throughput/?window=1h, /errors/, /shares/ and /throttle/ show all of them together")
             self._say("")
         self._say("Ctrl-C stops everything; data are kept.")
 
