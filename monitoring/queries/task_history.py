@@ -301,8 +301,8 @@ def _happenings(task_id: int, moves: Sequence[Move]) -> list[Happening]:
     """State changes and what else is kept of the task, the newest first."""
     bounds = {"changes": MOST_FILE_CHANGES, "decisions": MOST_DECISIONS, "notes": MOST_NOTES}
     beside = [
-        _happening(*row, "; ".join(filter(None, (why, changes_in_words(json.loads(before), json.loads(after))))))
-        for *row, why, before, after in rows(_BESIDE, {"task": task_id, **bounds})
+        _happening(at, kind, what, who, "; ".join(filter(None, (why, changes_in_words(json.loads(before), json.loads(after))))))
+        for at, kind, what, who, why, before, after in rows(_BESIDE, {"task": task_id, **bounds})
     ]
     states = [_happening(move.at, "state", move.new, move.who, move.why, move.old) for move in moves]
     return sorted([*beside, *states], key=lambda one: one.at, reverse=True)

@@ -14,6 +14,7 @@ import pytest
 from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.gdpconfig import set_override
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from monitoring.log_pieces import PIECE
@@ -135,3 +136,14 @@ def test_a_stream_or_a_begin_that_is_none_is_told(client: Client, failed: tuple[
     path.unlink()
     client.force_login(ensure_user("ada", roles=[("demo", "operator")]))
     assert client.get(f"/jobs/{job_id}/log/text/", {"stream": "stdout"}).status_code == 503
+
+
+@pytest.mark.django_db
+def test_how_much_a_log_keeps_is_set_and_told_to_the_pilot() -> None:
+    (queue,) = grid("ALPHA")
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    leased = take(queue)
+    assert job_document(leased.job_id)["log_max"] == 10_000_000
+    set_override("storage", "LOG_MAX", 50_000, who="ada", why="test")
+    assert job_document(leased.job_id)["log_max"] == 50_000
