@@ -78,7 +78,7 @@ class _Collector:
         yield _gauge("jobs_ended_last_hour", "Jobs that ended in the last hour, by state", ("status",), _rows(_ENDED))
         yield _gauge("jobs_counted_timestamp_seconds", "When jobs and tasks were last counted", (), _rows(_COUNTED_AT))
         yield _gauge(
-            "recent_decisions", "Decisions of the brokerage that were taken or repeated in the last 5 minutes", ("policy", "outcome"),
+            "recent_decisions", "Decisions of the brokerage in the last 5 minutes, new or repeated", ("policy", "outcome"),
             _rows(_DECISIONS),
         )  # fmt: skip
         yield _gauge("asks_this_hour", "Asks of pilots since the full hour, by outcome", ("outcome",), _rows(_ASKS))
