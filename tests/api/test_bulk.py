@@ -44,11 +44,8 @@ def fields(answer: Any) -> set[str]:
 
 def test_more_than_can_be_selected_are_refused_by_the_name_of_the_field() -> None:
     answer = post(caller("oda", "operator"), of="jobs", act="kill", ids=list(range(1, 10_002)), comment="x")
-    assert (answer.status_code, answer.json()["errors"][0]["field"], answer.json()["errors"][0]["rule"]) == (
-        400,
-        "ids",
-        "max_length",
-    )
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"], error["rule"]) == (400, "ids", "max_length")
 
 
 def test_tasks_by_filter_are_resumed_and_what_refuses_is_skipped_with_its_reason() -> None:
