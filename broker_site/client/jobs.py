@@ -1,4 +1,4 @@
-"""Jobs: list, read, kill, retry, why one waits; its files, and what is in its log."""
+"""Jobs: list, read, kill, retry, why one waits; with which errors they ended."""
 
 from __future__ import annotations
 
@@ -57,6 +57,14 @@ class Jobs:
 
     def get(self, job_id: int) -> Job:
         return Job(self._connection, self._connection.get(f"jobs/{int(job_id)}/"))
+
+    def errors(self, window: str | None = None, **filters: Any) -> Row:
+        """With which errors jobs ended in a window (`1h`, `24h`, `7d`), each once under `results`, the most frequent first.
+
+        `others`: jobs that ended with rarer ones; filters are those of `/api/v1/errors/`, as `queue="ALPHA"`.
+        """
+        document: Row = self._connection.get("errors/", {"window": window, **filters})
+        return document
 
     def kill(self, job_ids: Sequence[int], comment: str = "") -> Any:
         """Cancel several, 1000 at most: what became of each."""
