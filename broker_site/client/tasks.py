@@ -137,6 +137,15 @@ class Task:
     def retry(self, comment: str = "", **options: Any) -> str:
         return self.command("retry", comment, **options)
 
+    def change(self, name: str, comment: str = "", **values: Any) -> Document:
+        """Change it while it lives: `change("priority", priority=800)`, `change("split-rule", rule="nMaxFilesPerJob", value=20)`.
+
+        The answer has `detail`, which says what happens, `before`, `after` and the task. Raises Refused.
+        """
+        done: Document = self._connection.post(f"tasks/{self.id}/{name}/", {"comment": comment, **values})
+        self.row = {**self.row, **done["task"]}
+        return done
+
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.name!r} {self.status}>"
 
