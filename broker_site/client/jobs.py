@@ -8,6 +8,9 @@ from typing import Any
 from broker_site.client.connection import Connection
 from broker_site.client.rows import Row, rows
 
+WELL = "finished"
+"""The end of a job that did its work."""
+
 
 class Job:
     """One job as the server told it: `row` holds every field of the list, `whole()` the rest."""
@@ -22,6 +25,19 @@ class Job:
     @property
     def status(self) -> str:
         return str(self.row["status"])
+
+    @property
+    def ended(self) -> bool:
+        return self.row["ended_at"] is not None
+
+    @property
+    def well(self) -> bool:
+        return self.status == WELL
+
+    def refresh(self) -> Job:
+        """Read it again, whole; itself."""
+        self.row = self.whole()
+        return self
 
     def whole(self) -> Row:
         """With description, inputs, outputs, result, history and tries."""
