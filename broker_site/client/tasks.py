@@ -164,6 +164,11 @@ class Tasks:
         """
         return Task(self._connection, self._connection.post("tasks/", parameters, key or new_key()))
 
+    def check(self, parameters: Any) -> Document:
+        """What a submission would do, and `notes` on it; nothing is kept. Raises Refused as `submit` does."""
+        document: Document = self._connection.post("tasks/check/", parameters)
+        return document
+
     def list(self, limit: int | None = 100, **filters: Any) -> Iterator[Task]:
         """Newest first; filters are those of `/api/v1/tasks/`, as `status="running,pending"`, `task_name="demo.*"`. None: all."""
         return (Task(self._connection, row) for row in rows(self._connection, "tasks/", filters, limit))

@@ -85,6 +85,18 @@ def test_what_the_server_refuses_is_told_by_field_and_nothing_is_submitted(ada: 
     assert not Task.objects.exists()
 
 
+def test_a_dry_run_tells_what_a_submission_would_do_and_submits_nothing(ada: Broker) -> None:
+    said = ada("submit", documented(ada.folder), "--dry-run")
+    assert (said.code, said.out.splitlines()[0]) == (0, "t1 of ada (demo): nothing is wrong with it; nothing was submitted"), said
+    piped = ada("run", "--name", "t2", "--vo", "demo", "--jobs", "2", "--dry-run", "--json=task_name,again", "--", *PROGRAM)
+    assert piped.documents == [{"task_name": "t2", "again": None}]
+    wrong = ada("submit", documented(ada.folder, nEvent=3), "--dry-run")
+    assert (wrong.code, fields(wrong)) == (5, {("nEvent", "unknown")})
+    for words in ((), ("t1.json",), ("--name", "t3", "--vo", "demo")):
+        assert ada("run", *words).code == 2
+    assert not Task.objects.exists()
+
+
 def test_why_a_task_waits_is_told_in_the_words_of_the_server(ada: Broker) -> None:
     grid("ALPHA", "BETA")
     task = submitted(parameters("large", ramCount=64000))

@@ -58,6 +58,23 @@ def test_json_lines_csv_ids_and_addresses(ada: Broker, url: str) -> None:
     assert ada("show", "--json", str(task.id)).documents[0]["task_params"]["taskName"] == "t1"
 
 
+def test_ones_own_tasks_are_listed_and_pages_are_opened(ada: Broker, url: str) -> None:
+    mine = submitted(parameters("t1", userName="ada")).id
+    Task.objects.filter(id=submitted(parameters("t2")).id).update(user_name="bob")
+    assert ada("ls", "--mine", "-q").out == f"{mine}\n"
+    assert ada("ls", "--mine", "--url").out == f"{url}/tasks/?user_name=ada\n"
+    assert ada("ls", "--mine", "-u", "bob").code == 2
+    browser = ada.folder / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > opened\n')
+    browser.chmod(0o755)
+    assert ada("task", "show", str(mine), "--web", BROWSER=f"{browser} %s").code == 0
+    assert (ada.folder / "opened").read_text() == f"{url}/tasks/{mine}/\n"
+    assert ada("ls", "status=done", "--web", BROWSER=f"{browser} %s").out == ""
+    assert (ada.folder / "opened").read_text() == f"{url}/tasks/?status=done\n"
+    none = ada("ls", "--web", BROWSER="/bin/false %s")
+    assert (none.code, f"No browser opens here: {url}/tasks/" in none.err) == (2, True)
+
+
 def test_a_long_list_is_read_page_after_page_and_says_where_it_was_cut(ada: Broker) -> None:
     first = submitted(parameters("t0"))
     Task.objects.bulk_create(Task(**{**_columns(first), "task_name": f"many.{n}"}) for n in range(1200))

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import CSV, JSON, LIST, NAME, ONE, QUIET, SHOW, URL, Verb, option
+from broker_site.client.command.grammar import CSV, JSON, LIST, NAME, ONE, QUIET, SHOW, URL, WEB, Verb, option
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, filters, numbers
 from broker_site.client.connection import segment
@@ -53,6 +53,10 @@ def list_tasks(session: Session) -> int:
     options = session.options
     chosen = filters(options.filters)
     chosen.update({name: value for name, value in (("status", options.status), ("user_name", options.user)) if value})
+    if options.mine:
+        if "user_name" in chosen:
+            raise Unusable("Whose tasks?", "--mine names an owner, and so does --user or user_name=", "leave one of them out")
+        chosen["user_name"] = str(session.client.connection.get("me/")["name"])
     if session.page(f"/tasks/{query(chosen)}"):
         return OK
     found: Iterable[Row] = (task.row for task in session.client.tasks.list(limit=None, **chosen))
@@ -271,6 +275,7 @@ _TASK_LIST = (
     *LIST,
     option("-s", "--status", metavar="STATES", help="states with commas between"),
     option("-u", "--user", metavar="NAME", help="owner; * and ? are wildcards"),
+    option("--mine", action="store_true", help="yours alone"),
     option("--since", metavar="SPAN", help="submitted no longer ago than this, like 2d or 90m"),
 )
 VERBS: Sequence[Verb] = (
@@ -280,7 +285,7 @@ VERBS: Sequence[Verb] = (
     Verb(("job", "show"), "tell of one job", show_job, (ONE, *SHOW)),
     Verb(("queue", "ls"), "list computing queues with their jobs", list_queues, LIST),
     Verb(("queue", "show"), "tell of one computing queue", show_queue, (NAME, *SHOW)),
-    Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL)),
+    Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL, WEB)),
     Verb(("share", "show"), "tell of one share or work queue", show_share, (NAME, *SHOW)),
     Verb(("dataset", "ls"), "list datasets of tasks, newest first", list_datasets, LIST),
     Verb(("dataset", "show"), "tell of one dataset of a task", show_dataset, (ONE, *SHOW)),

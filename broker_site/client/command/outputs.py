@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import ONE, TIMEOUT, Verb, option
+from broker_site.client.command.grammar import ONE, TIMEOUT, URL, WEB, Verb, option
 from broker_site.client.command.session import Session, numbers
 from broker_site.client.command.watching import EVERY, LEAST_EVERY_S, SILENCE_S
 from broker_site.client.errors import OK, TASK_FAILED, BrokerError, Refused, TimedOut, Unusable
@@ -94,7 +94,8 @@ _LOG = (
         "-f", "--follow", action="store_true", help="once the job has ended, which is when its log is stored; states till then"
     ),
     option("--raw", action="store_true", help="as it is, control characters too"),
-    option("--url", action="store_true", help="print the address of the page instead"),
+    URL,
+    WEB,
     TIMEOUT,
     EVERY,
 )
