@@ -101,6 +101,7 @@ urlpatterns = [
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
+    re_path(r"^errors/sites\.(?P<format>json|csv)$", errors, {"by": "site"}, name="page-errors-sites-data"),
     path("throughput/", throughput, name="page-throughput"),
     path("api/", api, name="page-api"),
     path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
