@@ -15,12 +15,13 @@ from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
 from broker_site.foundation.gdpconfig import set_override
+from brokerage.models import StorageEndpoint
 from brokerage.queries.job_document import job_document
 from brokerage.rules.dispatch.settlement import Report, ReportedOutput
 from monitoring.log_pieces import PIECE
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, mark_storages, run_agents, take
-from workqueues.models import Replica
+from workqueues.models import File, Replica
 
 LARGE = 2 * 10**9
 LINK = re.compile(r'<a href="([^"]+)">([^<]+)</a>')
@@ -97,8 +98,20 @@ def test_a_plain_log_of_2_gb_is_shown_in_pieces_with_flat_memory(client: Client,
     assert "the last words of the payload" in text
     assert "This piece does not look like text" in binary
     assert "too large to be passed on here: it is at ALPHA_DISK" in binary
-    output = client.get(f"/jobs/{job_id}/outputs/{Replica.objects.get().file_id}/")
-    assert output.status_code in (404, 503)
+    output = f"/jobs/{job_id}/outputs/{File.objects.get(out_job_id=job_id, type='log').id}/"
+    refused = client.get(output)
+    assert refused.status_code == 503
+    assert (
+        "It has 2\N{NARROW NO-BREAK SPACE}GB; the server passes on 10\N{NARROW NO-BREAK SPACE}MB at most."
+        in refused.content.decode()
+    )
+
+    StorageEndpoint.objects.update(url="http://storage.example:8443")
+    assert "from its storage, by a link that is good for a minute" in client.get(f"/jobs/{job_id}/log/").content.decode()
+    link = client.get(output)
+    assert link.status_code == 302
+    assert link["Location"].startswith(f"http://storage.example:8443/{Replica.objects.get().path}?")
+    assert "no-store" in link["Cache-Control"]
 
 
 @pytest.mark.django_db
