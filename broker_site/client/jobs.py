@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from broker_site.client.connection import Connection
-from broker_site.client.rows import Row, rows
+from broker_site.client.rows import Row, listed, rows
 
 WELL = "finished"
 """The end of a job that did its work."""
@@ -81,6 +81,10 @@ class Jobs:
         """
         document: Row = self._connection.get("errors/", {"window": window, **filters})
         return document
+
+    def errors_by_site(self, window: str | None = None, **filters: Any) -> Sequence[Row]:
+        """Jobs that ended with each code at each site: `site`, `code`, `jobs`; read from the list of the pages."""
+        return listed(self._connection.get("/errors/sites.json", {"window": window, **filters}), "rows")
 
     def kill(self, job_ids: Sequence[int], comment: str = "") -> Any:
         """Cancel several, 1000 at most: what became of each."""

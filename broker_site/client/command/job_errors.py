@@ -15,8 +15,8 @@ from broker_site.client.errors import OK, Unusable
 Row = Mapping[str, Any]
 ELSEWHERE, NOWHERE = "(others)", "(none)"
 """All places beside those that the server names with an error; jobs that had no place."""
-PLACES = {"queue": ("queues", "queue"), "site": ("queues", "queue"), "user": ("users", "user_name")}
-"""By what errors may be counted -> where a row names those, and how."""
+PLACES = {"queue": ("queues", "queue"), "user": ("users", "user_name")}
+"""By what each error may be told -> where a row names those, and how."""
 
 
 def _places(of: str) -> Column:
@@ -36,6 +36,7 @@ ERRORS = (
     column("exit_code", "exit", right=True), _places("queue"), _places("user"), column("last_seen", "last seen (UTC)", time=True),
     column("job_id", "one job", right=True), column("message"),
 )  # fmt: skip
+BY_SITE = (column("site"), column("jobs", right=True), column("code"))
 OF_TASK = (
     column("code"), column("n_jobs", "jobs", right=True), column("n_not_retried", "not retried", right=True),
     column("job_id", "one job", right=True), column("message"),
@@ -52,10 +53,13 @@ def errors(session: Session) -> int:
         chosen["window"] = options.window
     if session.page(f"/errors/{query(chosen)}"):
         return OK
+    if options.by == "site":
+        session.printer.rows(limited(session, session.client.jobs.errors_by_site(**chosen)), BY_SITE, key="site")
+        return OK
     found = session.client.jobs.errors(**chosen)
     if options.by:
         columns = (column(options.by), column("jobs", right=True), column("id", right=True), column("code"), column("message"))
-        session.printer.rows(limited(session, by_place(session, found["results"], options.by)), columns)
+        session.printer.rows(limited(session, by_place(found["results"], options.by)), columns)
     else:
         session.printer.rows(limited(session, found["results"]), ERRORS)
     if found["others"]:
@@ -63,15 +67,14 @@ def errors(session: Session) -> int:
     return OK
 
 
-def by_place(session: Session, rows: Sequence[Row], by: str) -> Iterator[Row]:
+def by_place(rows: Sequence[Row], by: str) -> Iterator[Row]:
     """A row for each error at each place, the place with most jobs first; jobs at places that no row names stand last."""
     where, name = PLACES[by]
-    sites = {row["name"]: row["site"] for row in session.client.queues.list()} if by == "site" else {}
     counted: dict[str, dict[str, int]] = {}
     for row in rows:
         named = [(each[name] or NOWHERE, each["jobs"]) for each in row[where]]
         for place, jobs in (*named, (ELSEWHERE, row["jobs"] - sum(jobs for _, jobs in named))):
-            of_place = counted.setdefault(sites.get(place, place), {})
+            of_place = counted.setdefault(place, {})
             of_place[row["id"]] = of_place.get(row["id"], 0) + jobs
     known = {row["id"]: row for row in rows}
     for place in sorted(counted, key=lambda each: (each == ELSEWHERE, -sum(counted[each].values()), each)):
@@ -99,7 +102,11 @@ VERBS: Sequence[Verb] = (
         errors,
         (
             *LIST,
-            option("--by", choices=tuple(PLACES), help="each error for each queue, site or owner that most jobs ended at"),
+            option(
+                "--by",
+                choices=("queue", "site", "user"),
+                help="each code at each site; or each error for the queues or owners with most of it",
+            ),
             option("--task", metavar="ID", help="those of all jobs of this task"),
             option("--window", metavar="SPAN", help="how far back: 1h, 24h or 7d (24h)"),
         ),
