@@ -52,7 +52,8 @@ class Row:
 @dataclass(frozen=True, slots=True)
 class Plot:
     """Curves over buckets of one length: what happened in each of them, or `levels`, how many there were at its end. `stacked`:
-    levels, one above the other. `of`: what is counted. `width`: of the picture, in its own units, of which its letters have 12.
+    levels, one above the other. `of_steps`: levels that say how it was in each bucket, not at its end. `of`: what is counted.
+    `width`: of the picture, in its own units, of which its letters have 12.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Plot:
     width: int = WIDTH
     levels: bool = False
     of: str = "jobs"
+    of_steps: bool = False
 
     @property
     def at_end(self) -> bool:
@@ -122,7 +124,7 @@ class Plot:
             return f"{capfirst(self.of)} now: {told}; most together {max(self.tops[-1], default=0):,}."
         if self.levels:
             told = ", ".join(f"{curve.name} {curve.points[-1]:,}" for curve in self.curves if curve.points)
-            return f"{capfirst(self.of)} at the end: {told}."
+            return f"{capfirst(self.of)} {'in the last step' if self.of_steps else 'at the end'}: {told}."
         told = ", ".join(f"{curve.name} {sum(curve.points):,}" for curve in self.curves)
         most = max((n for edge in self.tops for n in edge), default=0)
         return f"{capfirst(self.of)} in all: {told}. Most in one step: {most:,}."

@@ -26,7 +26,7 @@ from monitoring.views.search import search
 from monitoring.views.shares_edit import shares_edit
 from monitoring.views.submission import submission_site
 from monitoring.views.task_history import task_plots
-from monitoring.views.throughput import throughput
+from monitoring.views.throughput import throughput, throughput_data
 from monitoring.views.tokens import tokens
 from monitoring.views.transfers import link, transfer
 from monitoring.views.tree import child, element, tree
@@ -103,6 +103,8 @@ urlpatterns = [
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
     re_path(r"^errors/sites\.(?P<format>json|csv)$", errors, {"by": "site"}, name="page-errors-sites-data"),
     path("throughput/", throughput, name="page-throughput"),
+    re_path(r"^throughput/?\.(?P<format>json|csv)$", throughput_data, name="page-throughput-data"),
+    re_path(r"^throughput/waits\.(?P<format>json|csv)$", throughput_data, {"of": "waits"}, name="page-waits-data"),
     path("api/", api, name="page-api"),
     path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),
     path("glossary/", glossary, name="page-glossary"),

@@ -19,9 +19,10 @@ from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.error_tally import count_errors
 from brokerage.ledger.tally_groups import NO_GROUP, Group, ids_of
 from brokerage.ledger.task_tally import count_tasks
+from brokerage.ledger.work_tally import count_work
 from brokerage.models import TallyMark
 from brokerage.rules.facts.db_snapshot import seen_up_to
-from brokerage.rules.facts.rollups import FLOWS, MADE, STARTED, STEPS, Family
+from brokerage.rules.facts.rollups import MADE, STARTED, STEPS, Family
 from brokerage.states import JOB
 
 _LOCK = "SELECT seen, first_id FROM brokerage_tallymark WHERE id = 1 FOR UPDATE SKIP LOCKED"
@@ -177,7 +178,7 @@ def count_changes(limit: int) -> int | None:
             if n:
                 cursor.execute(_COUNT, named)
                 counts = _by_group(cursor.fetchall())
-                counts |= count_errors(BATCH, named)
+                counts |= count_errors(BATCH, named) | count_work(BATCH, named)
                 _add(counts)
             if n < limit:
                 count_tasks()
@@ -259,7 +260,7 @@ def _add(counts: Counts) -> None:
     ids = ids_of({group for _, _, group in counts})
     levels: dict[tuple[int, str], int] = defaultdict(int)
     for (_, what, group), n in counts.items():
-        if what not in FLOWS:
+        if what in JOB.live:
             levels[ids[group], what] += n
     lines = [(ids[group], what, minute, n) for (minute, what, group), n in counts.items()]
     with connection.cursor() as cursor:

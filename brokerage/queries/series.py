@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from brokerage.queries.kept_counts import KeptCounts, Rows
-from brokerage.rules.facts.rollups import FLOWS
-from brokerage.rules.facts.series import BYS, KINDS, MOST_LINES, OTHERS, Asked, Series, filled
+from brokerage.rules.facts.series import BYS, HAPPENED, KINDS, MOST_LINES, OTHERS, Asked, Series, filled
 
 _OF = """CASE %(by)s WHEN 'vo' THEN g.vo WHEN 'queue' THEN g.queue WHEN 'share' THEN g.share WHEN 'user_name' THEN g.user_name
     WHEN 'kind' THEN g.kind::text WHEN 'fingerprint' THEN g.fingerprint::text ELSE '' END"""
@@ -60,8 +59,8 @@ def series(
         "groups": None if groups is None else sorted(groups),
         "step": asked.step_s,
         "whats": list(asked.what),
-        "flows": list(FLOWS),
-        "states": [what for what in asked.what if what not in FLOWS],
+        "flows": [what for what in asked.what if what in HAPPENED],
+        "states": [what for what in asked.what if what not in HAPPENED],
         "start": start,
         "end": end,
     }

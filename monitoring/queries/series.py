@@ -19,7 +19,7 @@ WINDOWS = {"1h": (3_600, 60), "24h": (86_400, 300), "7d": (7 * 86_400, 3_600)}
 USUAL_WINDOW = "24h"
 SMALL_STEPS_S = {"1h": (60, 60), "24h": (3_600, 3_600), "7d": (3_600, 3 * 3_600)}
 """Of plots beside each other: length of the steps that are read, and of those that are drawn, s."""
-BYS = {"queue": "Queue", "share": "Share"}
+BYS = {"queue": "queue", "share": "share", "vo": "VO"}
 MOST_SMALL = 9
 FLOW_COLOURS = {"started": "started", "finished": "done", "failed": "failed"}
 STATE_GROUPS = (
@@ -29,7 +29,7 @@ STATE_GROUPS = (
     ("waiting", "held", JOB.waiting),
 )
 """What of the jobs by state is drawn in one colour: name, colour, states."""
-NAMELESS = {"queue": "open to several queues", "share": "no share"}
+NAMELESS = {"queue": "open to several queues", "share": "no share", "vo": "no VO"}
 
 
 def counted(asked: Asked, scope: VoScope, groups: Collection[int] | None = None) -> Series:

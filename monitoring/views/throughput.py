@@ -1,4 +1,4 @@
-"""The page of what jobs did over time."""
+"""The page of what jobs did over time, with its JSON and CSV."""
 
 from __future__ import annotations
 
@@ -6,30 +6,70 @@ from collections.abc import Sequence
 
 from django.http import HttpRequest, HttpResponseBase
 
-from monitoring.queries.series import BYS, MOST_SMALL, USUAL_WINDOW, WINDOWS, flow_plots
+from broker_site.foundation.access.problems import problem_response
+from broker_site.foundation.kernel import clock
+from broker_site.foundation.kernel.verdict import Problem
+from monitoring.queries.levels import counted_at
+from monitoring.queries.series import BYS, MOST_SMALL, NAMELESS, USUAL_WINDOW, WINDOWS, flow_plots
+from monitoring.queries.work_done import MOST_WAITS, Waits, WorkStep, waits_by, work_done
+from monitoring.tables.exports import json_answer
+from monitoring.views.export import export
 from monitoring.views.page import page, scope_of, show
 
+READ = "job:read"
+KNOWN = ("window", "by")
 
-@page("job:read")
+
+@page(READ)
 def throughput(request: HttpRequest) -> HttpResponseBase:
-    """Started, finished and failed jobs of an hour, a day or a week, of all and by queue or share."""
+    """Started, finished and failed jobs of an hour, a day or a week, of all and by queue, share or VO; input files and events of
+    those that finished, and how long those that began had waited.
+    """
     faults: list[str] = []
     window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
     by = choice(request, "by", list(BYS), faults)
-    whole, small, others, counted_at = flow_plots(scope_of(request, "job:read"), window, by)
+    scope = scope_of(request, READ)
+    whole, small, others, up_to = flow_plots(scope, window, by)
+    waits = waits_by(scope, window, by)
     context = {
         "window": window,
         "windows": list(WINDOWS),
         "by": by,
+        "by_title": BYS[by],
         "bys": BYS,
         "whole": whole,
         "small": small,
         "others": others,
         "most": MOST_SMALL,
-        "counted_at": counted_at,
+        "work": work_done(scope, window).plots,
+        "waits": waits[:MOST_WAITS],
+        "more_waits": max(len(waits) - MOST_WAITS, 0),
+        "nameless": NAMELESS[by],
+        "counted_at": up_to,
         "faults": faults,
     }
-    return show(request, "throughput.html", "throughput", context, knows=("window", "by"))
+    return show(request, "throughput.html", "throughput", context, knows=KNOWN)
+
+
+@page(READ, KNOWN)
+def throughput_data(request: HttpRequest, format: str, of: str = "steps") -> HttpResponseBase:  # noqa: A002 - as in the address
+    """What jobs did in the steps of a window; or, `of` waits, how long they waited by queue, share or VO."""
+    faults: list[str] = []
+    window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
+    by = choice(request, "by", list(BYS), faults)
+    if faults:
+        return problem_response(400, "Not valid", " ".join(faults), [Problem("window or by", "one_of", said) for said in faults])
+    scope = scope_of(request, READ)
+    more = {"window": window, "as_of": clock.now()}
+    if of == "waits":
+        waits = waits_by(scope, window, by)
+        if format == "csv":
+            return export(request, Waits, waits, f"waits-by-{by}")
+        return json_answer(waits, {**more, "by": by, "counted_at": counted_at()})
+    found = work_done(scope, window)
+    if format == "csv":
+        return export(request, WorkStep, found.steps, "throughput")
+    return json_answer(found.steps, {**more, "step_s": found.found.step_s, "counted_at": found.counted_at})
 
 
 def choice(request: HttpRequest, name: str, known: Sequence[str], faults: list[str], usual: str = "") -> str:

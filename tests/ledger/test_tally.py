@@ -17,12 +17,14 @@ from broker_site.foundation.agency.run import run_agent
 from brokerage.ledger import error_tally, tally, tally_groups
 from brokerage.ledger.expiry import kill_jobs
 from brokerage.ledger.tally import compare_levels, count_changes, forget_buckets
+from brokerage.ledger.work_tally import WAITS_BY
 from brokerage.models import (
     ComputingQueue,
     ErrorFingerprint,
     Job,
     JobChange,
     JobResult,
+    JobSpec,
     TallyBucket,
     TallyLevel,
     TallyMark,
@@ -31,6 +33,7 @@ from brokerage.models import (
 from brokerage.queries.invariants import check
 from brokerage.rules.dispatch.settlement import JobVersion, Report
 from brokerage.rules.facts.rollups import DAY_S, FIVE_MINUTES_S, HOUR_S, MINUTE_S, STEPS
+from brokerage.rules.facts.wait_classes import WAITS, wait_class
 from brokerage.states import JOB
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, take, try_take
@@ -67,8 +70,12 @@ def happened() -> Happened:
     counts: Counter[tuple[str, str]] = Counter()
     vos = dict(Task.objects.values_list("id", "vo"))
     of_job = dict(Job.objects.values_list("id", "task_id"))
-    for job_id, old, new in JobChange.objects.values_list("job_id", "old", "new"):
-        vo = vos[of_job[job_id]]
+    specs = {spec.job_id: spec for spec in JobSpec.objects.all()}
+    for job_id, old, new, at in JobChange.objects.values_list("job_id", "old", "new", "at"):
+        vo, spec = vos[of_job[job_id]], specs[job_id]
+        if new == "finished":
+            counts[vo, "files"] += spec.n_input_files
+            counts[vo, "events"] += spec.n_events
         if old == "-":
             counts[vo, "made"] += 1
         elif old != new:
@@ -77,6 +84,7 @@ def happened() -> Happened:
             counts[vo, new] += 1
         if old in JOB.starting and new in JOB.begun:
             counts[vo, "started"] += 1
+            counts[vo, wait_class((at - spec.created_at).total_seconds())] += 1
     return {key: n for key, n in counts.items() if n}
 
 
@@ -86,6 +94,10 @@ def counted(family: str = "vo", step_s: int = MINUTE_S) -> Happened:
     for vo, what, n in TallyBucket.objects.filter(step_s=step_s, group__family=family).values_list("group__vo", "what", "n"):
         counts[vo, what] += n
     return {key: n for key, n in counts.items() if n}
+
+
+def waits(counts: Happened) -> Happened:
+    return {(vo, what): n for (vo, what), n in counts.items() if what in WAITS}
 
 
 def levels(family: str = "vo") -> Happened:
@@ -119,14 +131,19 @@ def lives(queue: ComputingQueue, dice: random.Random, n: int) -> None:
 def test_counts_of_all_lengths_and_kinds_say_what_the_history_says(queue: ComputingQueue, seed: int) -> None:
     dice = random.Random(seed)
     for n in range(3):
-        work(f"t{n}", 8)
+        for spec in JobSpec.objects.filter(job__task_id=work(f"t{n}", 8).id):
+            JobSpec.objects.filter(job_id=spec.job_id).update(
+                created_at=spec.created_at - timedelta(seconds=dice.choice([0, 29, 45, 5_000, 900_000]))
+            )
         lives(queue, dice, 6)
         while count_changes(dice.choice([1, 3, 7, 1000])):
             continue
-    assert happened()
+    assert {("demo", "files"), ("demo", "events"), ("demo", "finished")} <= happened().keys()
+    assert len(waits(happened())) > 1
     for family in ("vo", "queue", "share", "place", "user"):
         for step_s in STEPS:
-            assert counted(family, step_s) == happened()
+            expected = happened() if family in WAITS_BY else {k: n for k, n in happened().items() if k not in waits(happened())}
+            assert counted(family, step_s) == expected
         assert levels(family) == alive()
     assert compare_levels() == (0, 0)
 
@@ -220,7 +237,9 @@ def test_a_database_restored_from_a_dump_counts_on_with_the_numbers_of_its_trans
     assert levels() == {("demo", "activated"): 3}
     end(take(queue))
     count_changes(MANY)
-    assert Counter(counted()) - before == Counter({("demo", "started"): 1, ("demo", "finished"): 1})
+    assert Counter(counted()) - before == Counter(
+        {("demo", what): n for what, n in (("started", 1), ("finished", 1), ("files", 1), ("events", 10), ("wait00", 1))}
+    )
 
 
 def test_errors_are_counted_by_fingerprint_with_a_sample(queue: ComputingQueue) -> None:

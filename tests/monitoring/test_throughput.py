@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import random
 import re
+from datetime import timedelta
 from xml.etree import ElementTree as ET
 
 import pytest
 from django.test import Client
 
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.kernel import clock
 from brokerage.ledger.tally import count_changes
 from brokerage.models import JobChange, JobSpec
 from tests.api.test_series import lived
-from tests.builders import grid
+from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.flow.steps import end, run_agents, take
 from tests.monitoring.answers import text
 from tests.pages.scene import visitor
 
@@ -44,7 +51,7 @@ def test_numbers_of_the_page_are_those_of_the_histories_by_queue_and_share(clien
             assert whole.get("tabindex") == "0"
             ids = re.findall(r'\bid="([^"]+)"', page)
             assert len(ids) == len(set(ids))
-            assert page.count("<table") == page.count('<figure class="plot"')
+            assert page.count("<table") == page.count('<figure class="plot"') + page.count('id="waits"')
             assert 'aria-current="true">' + window in page
     by_queue = text(client.get("/throughput/"))
     assert "<h3>ALPHA " in by_queue
@@ -104,12 +111,49 @@ def test_the_home_page_has_the_jobs_by_state_once_they_are_counted(client: Clien
     assert re.search(r"Jobs now: running \d+, starting 0, ending 0, waiting \d+", picture.findtext("desc") or "")
 
 
+def test_files_events_and_waits_are_those_of_the_jobs(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    assert count_changes(1) == 0
+    catalogue_dataset("work.in", 6)
+    submitted(reading("work", "work.in", nFilesPerJob=2))
+    run_agents(1)
+    for minutes in (1.5, 1.5, 90):
+        leased = take(queue)
+        JobSpec.objects.filter(job_id=leased.job_id).update(created_at=clock.now() - timedelta(minutes=minutes))
+        end(leased)
+    specs = JobSpec.objects.all()
+    assert count_changes(10_000)
+    for window in ("1h", "24h", "7d"):
+        told = json.loads(client.get(f"/throughput.json?window={window}").content)
+        totals = [sum(row[what] for row in told["rows"]) for what in ("started", "finished", "files", "events")]
+        assert totals == [3, 3, sum(s.n_input_files for s in specs), sum(s.n_events for s in specs)]
+        assert totals[2] == 6
+        for by, name in (("queue", "ALPHA"), ("share", ""), ("vo", "demo")):
+            (row,) = json.loads(client.get(f"/throughput/waits.json?window={window}&by={by}").content)["rows"]
+            assert (row["of"], row["started"]) == (name, 3)
+            assert 60 <= row["wait_50_s"] <= 120
+            assert 3_600 <= row["wait_90_s"] <= row["wait_99_s"] <= 7_200
+    page = text(client.get("/throughput/"))
+    assert '<a href="/queues/ALPHA/">ALPHA</a></th><td class="num">3</td>' in page
+    (line,) = csv.DictReader(io.StringIO(text(client.get("/throughput/waits.csv?by=vo"))))
+    assert (line["of"], line["started"]) == ("demo", "3")
+    steps = list(csv.DictReader(io.StringIO(text(client.get("/throughput.csv")))))
+    assert sum(int(step["files"]) for step in steps) == 6
+    series = client.get("/api/v1/series/?what=files&by=queue").json()["lines"]
+    assert [(x["of"], sum(x["points"])) for x in series] == [("ALPHA", 6)]
+    for address in ("/throughput.json?window=1y", "/throughput/waits.json?by=colour", "/throughput.csv?x=1"):
+        assert client.get(address).status_code == 400
+    client.force_login(ensure_user("eve", roles=[("other", "operator")]))
+    assert json.loads(client.get("/throughput/waits.json?by=vo").content)["rows"] == []
+    assert {row["files"] for row in json.loads(client.get("/throughput.json").content)["rows"]} == {0}
+
+
 def test_bad_parameters_are_told_and_the_page_is_there(client: Client) -> None:
     grid("ALPHA")
     count_changes(1)
     page = text(client.get("/throughput/?window=<b>&by=colour&x=1"))
     assert "“&lt;b&gt;” is no window, and was ignored; there is: 1h, 24h, 7d." in page
-    assert "“colour” is no by, and was ignored; there is: queue, share." in page
+    assert "“colour” is no by, and was ignored; there is: queue, share, vo." in page
     assert "The parameter “x” is not known and was ignored." in page
 
 

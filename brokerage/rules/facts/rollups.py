@@ -6,8 +6,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 MADE, STARTED = "made", "started"
-FLOWS = (MADE, STARTED, "finished", "failed", "closed", "cancelled")
-"""What jobs did in some time. `started`: the first word of a pilot that the payload runs, or has run."""
+FILES, EVENTS = "files", "events"
+FLOWS = (MADE, STARTED, "finished", "failed", "closed", "cancelled", FILES, EVENTS)
+"""What jobs did in some time. `started`: the first word of a pilot that the payload runs, or has run. `files`, `events`: what
+jobs worked through that finished, without those that merge.
+"""
 
 MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S = 60, 300, 3600, 86_400
 STEPS = (MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S)

@@ -22,10 +22,13 @@ from brokerage.rules.facts.rollups import (
     Family,
     step_after,
 )
+from brokerage.rules.facts.wait_classes import WAITS
 from brokerage.states import JOB
 
 STATES = JOB.live
 WHATS = (*FLOWS, *STATES)
+HAPPENED = frozenset((*FLOWS, *WAITS))
+"""What is counted when it happens; all else are states, of which differences are counted."""
 USUAL = ("started", "finished", "failed")
 FILTERS = {"vo": "vo", "queue": "queue", "share": "share", "user": "user_name", "kind": "kind"}
 """Parameter -> the column that it narrows."""
@@ -178,7 +181,7 @@ def filled(
     levels: Iterable[tuple[str, str, int]],
 ) -> Series:
     """Lines without gaps. `happened`: what, of, beginning of the bucket, number; of a state by how many more jobs are in it.
-    `levels`: state, of, how many are in it now. Flows may have some added up as OTHERS.
+    `levels`: state, of, how many are in it now. What happened may have some added up as OTHERS.
 
     The level at the end of a bucket is that of now less what came later.
     """
@@ -196,7 +199,7 @@ def filled(
         for what in asked.what:
             changes.setdefault((what, ""), [0] * n)
     lines = [
-        Line(what, of, points if what in FLOWS else _levels(points, now.get((what, of), 0)))
+        Line(what, of, points if what in HAPPENED else _levels(points, now.get((what, of), 0)))
         for (what, of), points in changes.items()
     ]
     return Series(start, end, asked.step_s, counted_at, _largest(asked, [x for x in lines if not asked.by or any(x.points)]))
