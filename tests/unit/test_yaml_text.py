@@ -17,9 +17,10 @@ VALUES = (("overrides", "value"),)
 @pytest.mark.parametrize(
     ("word", "value"),
     [
-        ("on", "on"), ("no", "no"), ("True", "True"), ("2026-01-01", "2026-01-01"), ("12:30:00", "12:30:00"), ("0x1F", "0x1F"),
-        ("012", "012"), ("1_0", "1_0"), (".inf", ".inf"), ("60", 60), ("-1.5", -1.5), ("1e3", 1000.0), ("true", True),
-        ("null", None), ("~", None), ("", None), ("'60'", "60"), ('"true"', "true"), ("a # not this", "a"), ("[1, on]", [1, "on"]),
+        ("on", "on"), ("no", "no"), ("True", "True"), ("2026-01-01", "2026-01-01"), ("12:30:00", "12:30:00"),
+        ("0x1F", "0x1F"), ("012", "012"), ("1_0", "1_0"), (".inf", ".inf"), ("60", 60), ("-1.5", -1.5), ("1e3", 1000.0), ("true", True),
+        ("null", None), ("~", None),
+        ("", None), ("'60'", "60"), ('"true"', "true"), ("a # no", "a"), ("[1, on]", [1, "on"]),
     ],
 )  # fmt: skip
 def test_a_word_is_what_stands_there(word: str, value: object) -> None:

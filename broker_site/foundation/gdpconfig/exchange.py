@@ -51,6 +51,7 @@ _AT = re.compile(r"lines\[(\d+)\](.*)")
 class Read:
     """The lines that a document means. `places`: where each is named in it, empty: it is not; `at`: in which line that stands."""
 
+    document: Mapping[str, Sequence[Any]]
     lines: Sequence[Line]
     places: Sequence[str]
     at: Mapping[str, int]
@@ -114,7 +115,7 @@ def read_document(text: str, *, only: bool = False) -> Read:
             lines += _unnamed(head, named)
     if faults:
         raise BadConfig(*(_at_line(fault, at) for fault in faults))
-    return Read(lines, places + [""] * (len(lines) - len(places)), at)
+    return Read(lists, lines, places + [""] * (len(lines) - len(places)), at)
 
 
 def row_kinds() -> list[RowLines]:
