@@ -50,7 +50,7 @@ class DraftParser(BaseParser):
 
     media_type = "application/yaml"
 
-    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> str:
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None) -> Any:
         """Refused(400) where it is no UTF-8, 413 where it is too long."""
         request = (parser_context or {})["request"]
         body = read_stream(stream, request.META.get("CONTENT_LENGTH"), BODY_LIMIT)
@@ -127,7 +127,7 @@ class ConfigurationDraft(APIView):
     def post(self, request: Request) -> Response:
         """422 with every fault of the form."""
         try:
-            read = read_document(request.data if isinstance(request.data, str) else "")
+            read = read_document(str(request.data or ""))
         except BadConfig as bad:
             raise refused(bad) from None
         lines = [
