@@ -17,7 +17,7 @@ from monitoring.views.draft_import import config_import
 from monitoring.views.glossary import glossary
 from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
-from monitoring.views.job_files import job_log, job_output
+from monitoring.views.job_files import job_log, job_log_text, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
@@ -71,6 +71,7 @@ urlpatterns = [
     path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
+    path("jobs/<int:job_id>/log/text/", job_log_text, name="page-job-log-text"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
     path("datasets/<int:dataset_id>/", dataset, name="page-dataset"),
     path("datasets/<int:dataset_id>.json", dataset, {"data": True}, name="page-dataset-data"),
@@ -102,6 +103,7 @@ urlpatterns = [
     path("changes/<int:revision>.json", change_set, {"data": True}, name="page-change-set-data"),
     path("errors/", errors, name="page-errors"),
     re_path(r"^errors/?\.(?P<format>json|csv)$", errors, name="page-errors-data"),
+    re_path(r"^errors/sites\.(?P<format>json|csv)$", errors, {"by": "site"}, name="page-errors-sites-data"),
     path("throughput/", throughput, name="page-throughput"),
     path("api/", api, name="page-api"),
     path("api/<slug:operation_id>/", api_operation, name="page-api-operation"),

@@ -29,20 +29,20 @@ MOST_ERRORS = 50
 MOST_PLACES = 3
 """Queues, and owners, that are named with an error: those with most."""
 
-_IN_WINDOW = """
+IN_WINDOW = """
 (%(vos)s::text[] IS NULL OR g.vo = ANY (%(vos)s)) AND b.step_s = %(step)s AND b.what = ANY (%(whats)s)
     AND b.at >= %(start)s AND b.at < %(end)s"""
 _PLACES = KeptCounts(f"""
 SELECT g.family, g.fingerprint, CASE g.family WHEN %(of_owner)s THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
 FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
 WHERE g.family = ANY (%(families)s) AND g.fingerprint = ANY (%(errors)s)
-    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s)) AND {_IN_WINDOW}
+    AND (%(groups)s::int[] IS NULL OR g.id = ANY (%(groups)s)) AND {IN_WINDOW}
 GROUP BY 1, 2, 3 ORDER BY 1, 2, 4 DESC, 3
 """)
 _IN_ALL = KeptCounts(f"""
 SELECT g.family, CASE g.family WHEN %(of_owner)s THEN g.user_name ELSE g.queue END, sum(b.n)::bigint
 FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id
-WHERE g.family = ANY (%(families)s) AND {_IN_WINDOW} GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
+WHERE g.family = ANY (%(families)s) AND {IN_WINDOW} GROUP BY 1, 2 ORDER BY 1, 3 DESC, 2
 """)
 
 
@@ -176,7 +176,7 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
 def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[Facet]:
     """Jobs that ended badly in a window by owner and by queue, whatever the filter; one statement, of the roll-ups."""
     window_s, step_s = WINDOWS[window]
-    values = _in_window(Asked(tuple(JOB.unsuccessful), window_s, step_s), scope)
+    values = in_window(Asked(tuple(JOB.unsuccessful), window_s, step_s), scope)
     by = _IN_ALL.answer({**values, "families": list(ALL.told), "of_owner": Family.ERROR_OF}, _by_family, using=alias())
     words = "ended badly"
     return (
@@ -189,7 +189,8 @@ def _first(places: Sequence[tuple[str, int]]) -> tuple[Sequence[tuple[str, int]]
     return places[:MOST_PLACES], len(places)
 
 
-def _in_window(asked: Asked, scope: VoScope) -> dict[str, Any]:
+def in_window(asked: Asked, scope: VoScope) -> dict[str, Any]:
+    """The parameters of IN_WINDOW."""
     start, end = asked.span(clock.now())
     vos = None if scope.everything else sorted(scope.names)
     return {"vos": vos, "step": asked.step_s, "whats": list(asked.what), "start": start, "end": end}
@@ -201,7 +202,7 @@ def _places(
     """Error and family -> queues where jobs ended with it, or owners of these, with how many, those with most first."""
     groups = None if of.groups is None else [number for family in of.told for number in of.groups.get(family, ())]
     values = {
-        **_in_window(asked, scope),
+        **in_window(asked, scope),
         "errors": list(errors),
         "groups": groups,
         "families": list(of.told),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from broker_site.foundation.access.permissions import VoScope
-from monitoring.queries.database import alias
+from monitoring.queries.database import alias, rows, seen_by
 from workqueues.models import GlobalShare, ShareStanding, WorkQueueStanding
 from workqueues.models.share import Standing
 from workqueues.queries.shares import trees
@@ -64,6 +64,45 @@ COUNTED = {
     "counted_at": "at",
 }
 """Columns of a row that were counted -> where."""
+
+# Work queues have a place where they drive their VO: its shares are counted only.
+_DEVIATING = """
+WITH driving AS (
+    SELECT s.vo, 'work queue' AS kind, q.queue_name AS name, s.target, s.hs06_running, s.hs06_queued, s.at
+    FROM workqueues_workqueuestanding s JOIN workqueues_workqueue q ON q.id = s.work_queue_id
+    WHERE s.place IS NOT NULL AND (%(everything)s OR s.vo = ANY(%(vos)s))
+)
+SELECT * FROM (
+    SELECT * FROM driving
+    UNION ALL
+    SELECT g.vo, 'share', g.name, s.target, s.hs06_running, s.hs06_queued, s.at
+    FROM workqueues_sharestanding s JOIN workqueues_globalshare g ON g.name = s.share_id
+    WHERE s.place IS NOT NULL AND (%(everything)s OR g.vo = ANY(%(vos)s)) AND g.vo NOT IN (SELECT vo FROM driving)
+) AS leaves WHERE target <> hs06_running ORDER BY abs(hs06_running - target) DESC, vo, name LIMIT %(most)s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """A share or work queue that nothing divides further: what it uses beside what it should have, HS06, and what waits of it."""
+
+    vo: str
+    kind: str
+    name: str
+    target: float
+    used: float
+    queued: float
+    counted_at: datetime
+
+    @property
+    def percent(self) -> float | None:
+        """Used less target, percent of the target; None: it should have nothing."""
+        return (self.used - self.target) / self.target * 100 if self.target else None
+
+
+def most_deviating(scope: VoScope, most: int = 5) -> list[Deviation]:
+    """Those whose use is furthest from their target, by the power that they have too much or too little; one statement."""
+    return [Deviation(*row) for row in rows(_DEVIATING, {**seen_by(scope), "most": most})]
 
 
 def share_rows(scope: VoScope) -> list[ShareRow]:

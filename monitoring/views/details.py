@@ -25,6 +25,7 @@ from monitoring.queries.job_samples import samples_of
 from monitoring.queries.jobs import job_rows, row_of, visible_jobs
 from monitoring.queries.queues import all_queue_rows, find_queue, idle_rows, queue_details, site_limits
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS, states_plot
+from monitoring.queries.shares import most_deviating
 from monitoring.queries.task import find_task, jobs_by_state, task_facts
 from monitoring.queries.transfers import files_moving, links_of_site, transfers_of_job
 from monitoring.tables.selection import read
@@ -43,7 +44,9 @@ JOBS_SHOWN = 50
 
 @page("task:read")
 def home(request: HttpRequest) -> HttpResponseBase:
-    """Tasks and jobs by state, agents, queues, slots idle beside work, and the tasks that have waited for longest."""
+    """Tasks and jobs by state, agents, queues, slots idle beside work, shares furthest from their target, and the tasks that have
+    waited for longest.
+    """
     scope = scope_of(request)
     agents, queues = agent_rows(), all_queue_rows()
     faults: list[str] = []
@@ -61,6 +64,7 @@ def home(request: HttpRequest) -> HttpResponseBase:
         "pilots": sum(queue.pilots for queue in queues),
         "waiting": longest_waiting(scope),
         "idle": idle_rows(scope),
+        "deviating": most_deviating(scope_of(request, "grid:read")),
         "states": states if counted_at else None,
         "window": window,
         "windows": list(WINDOWS),

@@ -10,7 +10,9 @@ from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.filtering import ErrorFilter
+from monitoring.queries.error_map import LEVELS, SiteError, error_map, site_errors
 from monitoring.queries.job_errors import (
+    ALL,
     MOST_ERRORS,
     JobErrorRow,
     JobErrors,
@@ -20,6 +22,7 @@ from monitoring.queries.job_errors import (
     job_errors,
     together,
 )  # fmt: skip
+from monitoring.queries.levels import counted_at
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.tables.exports import json_answer
 from monitoring.tables.form import form_of
@@ -34,8 +37,11 @@ FIRST = ("code", "message", "queue", "user_name", "component")
 
 
 @page(READ)
-def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # noqa: A002 - the name of the address
-    """Each error once, the most frequent first: how many jobs, where, since when, and how it goes."""
+def errors(request: HttpRequest, format: str = "html", by: str = "error") -> HttpResponseBase:  # noqa: A002 - as in the address
+    """Each error once, the most frequent first: how many jobs, where, since when, and how it goes; and sites against codes.
+
+    `by`: of JSON and CSV; site: jobs by site and code.
+    """
     told: list[str] = []
     window = choice(request, "window", list(WINDOWS), told, USUAL_WINDOW)
     selection = read(request.GET, ErrorFilter, paged=False, also=("window",))
@@ -46,7 +52,13 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
     faults = {**faults_of(selection, filters), **together(selection)}
     if format != "html" and (wrong := [*_problems(faults, told), *selection.unknown]):
         return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
-    found = JobErrors([], None, 0) if faults else job_errors(scope, window, of=chosen(filters.qs, selection))
+    of = ALL if faults else chosen(filters.qs, selection)
+    if by == "site":
+        told_rows, _ = site_errors(scope, window, of)
+        if format == "csv":
+            return export(request, SiteError, iter(told_rows), "errors-by-site")
+        return json_answer(told_rows, {"window": window, "counted_at": counted_at(), "as_of": clock.now()})
+    found = JobErrors([], None, 0) if faults else job_errors(scope, window, of=of)
     if format == "csv":
         return export(request, JobErrorRow, iter(found.rows), "errors")
     if format == "json":
@@ -55,6 +67,8 @@ def errors(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # n
         )
     context = {
         "found": found,
+        "map": error_map(*site_errors(scope, window, of)) if found.rows else None,
+        "levels": range(1, LEVELS + 1),
         "window": window,
         "windows": list(WINDOWS),
         "usual_window": USUAL_WINDOW,

@@ -13,9 +13,10 @@ from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig.exchange import exported
 from broker_site.foundation.gdpconfig.models import ChangeSet, Override
 from brokerage.models import BulkAction
-from tests.builders import parameters, submitted
+from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, Said, ended
 from tests.client.conftest import BrokerOf
+from tests.flow.steps import run_agents
 from workqueues.models import GlobalShare, Task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
@@ -165,6 +166,34 @@ def test_one_proposes_another_approves_or_declines(broker_of: BrokerOf) -> None:
     ]  # fmt: skip
     assert bob("cfg", "approve", "999", "--yes").code == 3
     assert broker_of("eve", ("demo", "submitter"))("cfg", "decline", first, "-m", "x").code == 4
+
+
+def test_priority_share_needs_and_split_rule_of_a_task_are_set(broker_of: BrokerOf) -> None:
+    grid("ALPHA")
+    for name, label in (("Work", ".*"), ("Express", "none")):
+        GlobalShare.objects.create(name=name, vo="demo", value=50, prod_source_label=label)
+    first, other = (submitted(parameters(f"t{n}")).id for n in range(2))
+    run_agents(1, ("refine", "feed", "assign", "generate"))
+    olga = broker_of("olga", ("demo", "operator"))
+    said = olga("task", "set", str(first), "priority=900", "share=Express", "-m", "they wait for it", "ramCount=3000")
+    assert (said.code, said.err, len(said.out.splitlines())) == (0, "", 3), said
+    task = Task.objects.get(id=first)
+    assert (task.current_priority, task.gshare, task.ram_count) == (900, "Express", 3000)
+    both = ("task", "set", str(first), str(other), "nMaxFilesPerJob=3")
+    unasked = olga(*both)
+    assert (unasked.code, "change 2 tasks" in unasked.err) == (2, True)
+    changed = olga(*both, "--yes", "--json=before,after")
+    assert (changed.code, len(changed.documents)) == (0, 2), changed
+    assert olga("task", "set", str(first), "nMaxFilesPerJob=", "--json").documents[0]["after"] != changed.documents[0]["after"]
+    misspelt = olga("task", "set", str(first), "prioirty=1")
+    assert (misspelt.code, "hint: there are: priority, share, ramCount" in misspelt.err) == (5, True), misspelt
+    assert olga("task", "set", str(first), "priority=high").code == 5
+    nearest = olga("task", "set", str(first), "share=Expres")
+    assert (nearest.code, "Express" in nearest.err) == (5, True)
+    for words in ((str(first),), ("priority=1",), (str(first), "priority=1", "priority=2")):
+        assert olga("task", "set", *words, "--yes").code == 2
+    assert olga("task", "set", "999999", "priority=1").code == 3
+    assert broker_of("ada", ("demo", "submitter"))("task", "set", str(first), "priority=1").code == 4
 
 
 def test_tokens_are_made_with_limits_listed_and_revoked(ada: Broker) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -113,3 +115,33 @@ def test_a_window_that_is_none_is_told(client: Client) -> None:
     assert client.get("/errors.json?window=1y").status_code == 400
     page = client.get("/errors/?window=1y")
     assert (page.status_code, "is no window" in text(page)) == (200, True)
+
+
+def test_sites_stand_against_the_codes_of_their_errors(client: Client) -> None:
+    for name, owner, reports in (("ALPHA", "ada", [*LOST, OTHER]), ("BETA", "grace", [OTHER])):
+        (queue,) = grid(name)
+        fail(queue, reports, owner)
+        ComputingQueue.objects.filter(name=name).update(status="offline")
+    told = [("ALPHA", "STAGEIN", 4), ("ALPHA", "PAYLOAD", 1), ("BETA", "PAYLOAD", 1)]
+    found = [(row["site"], row["code"], row["jobs"]) for row in rows(client, "/errors/sites.json")]
+    assert found == [(str(ComputingQueue.objects.get(name=queue).site.name), code, n) for queue, code, n in told]
+    lines = list(csv.DictReader(io.StringIO(text(client.get("/errors/sites.csv?queue=BETA")))))
+    assert [(line["code"], line["jobs"]) for line in lines] == [("PAYLOAD", "1")]
+    page = text(client.get("/errors/"))
+    table = page.partition('<table class="matrix heat">')[2].partition("</table>")[0]
+    assert re.findall(r'<td class="heat(\d)">(?:<a[^>]*>)?(?:<span[^>]*>)?([\d·]+)', table) == [
+        ("5", "4"), ("1", "1"), ("0", "·"), ("1", "1"),
+    ]  # fmt: skip
+    (address,) = re.findall(r'<a href="([^"]+)">4</a>', table)
+    assert [(row["code"], row["jobs"]) for row in rows(client, unescape(address).replace("/errors/", "/errors.json"))] == [
+        ("STAGEIN", 4)
+    ]
+    assert "matrix heat" not in text(client.get("/errors/?user_name=ada"))
+    assert client.get("/errors/sites.json?cod=x").status_code == 400
+
+
+def test_nobody_sees_sites_of_errors_of_vos_that_they_may_not_look_into(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, [LOST[0], OTHER])
+    client.force_login(ensure_user("eve", password=PASSWORD, roles=[("other", "operator")]))
+    assert rows(client, "/errors/sites.json") == []

@@ -10,6 +10,8 @@ from django.db.models import F
 from django.test import TestCase
 
 from broker_site.foundation.access.credentials import ensure_user
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import BAD, end, run_agents, try_take
 from tests.monitoring.answers import text
 from tests.pages.scene import PASSWORD, Scene, make_scene
 from workqueues.models import Task
@@ -39,7 +41,8 @@ class MyWork(TestCase):
         self.assertEqual({row["id"] for row in ada["ended"]}, ended)
 
     def test_what_needs_attention_comes_first_with_what_is_wrong_and_why(self) -> None:
-        self.assertEqual([task["id"] for task in self.me("ada")["needs_attention"]], [self.scene.failed.id])
+        told = {task["id"]: task["attention"] for task in self.me("ada")["needs_attention"]}
+        self.assertEqual(told, {self.scene.retrying.id: "6 of 8 ended jobs failed", self.scene.failed.id: "ended badly"})
         self.assertEqual(self.me("grace")["needs_attention"], [])
         Task.objects.filter(id=self.scene.pending.id).update(status_since=F("status_since") - timedelta(hours=2))
         (task,) = self.me("grace")["needs_attention"]
@@ -48,6 +51,20 @@ class MyWork(TestCase):
         self.assertLess(page.index("Needs attention"), page.index("Live tasks"))
         self.assertIn("Pending for 2 h", page)
         self.assertIn(f'href="/tasks/{self.scene.pending.id}/brokerage/"', page)
+
+    def test_a_task_whose_jobs_fail_is_told_before_a_file_is_given_up(self) -> None:
+        (queue,) = grid("EPSILON")
+        task = submitted(parameters("mc23.evgen.scouts", nEvents=60, nEventsPerJob=10, maxAttempt=5, userName="lin"))
+        run_agents(1)
+        for n in range(1, 6):
+            self.assertEqual(self.me("lin")["needs_attention"], [])
+            while (leased := try_take(queue)) is not None and leased.task_id != task.id:
+                end(leased)
+            assert leased is not None
+            end(leased, BAD)
+            self.assertEqual(Task.objects.get(id=task.id).status, "running", n)
+        (told,) = self.me("lin")["needs_attention"]
+        self.assertEqual((told["id"], told["attention"], told["files_failed"]), (task.id, "all 5 ended jobs failed", 0))
 
     def test_who_has_no_task_is_told_so(self) -> None:
         self.assertEqual(self.me("newcomer")["live"], [])

@@ -43,3 +43,17 @@ def test_no_rule_has_a_text_colour_of_its_own() -> None:
     """Every `color:` takes one of the named colours, so that the two tests above speak of all of them."""
     used = re.findall(r"(?<![-\w])color: ([^;]+);", SHEET)
     assert {colour for colour in used if not re.fullmatch(r"var\(--[\w-]+\)|currentColor", colour)} == set()
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_numbers_are_readable_on_every_shade_of_a_heat_map(scheme: int) -> None:
+    shades = [int(part) for part in re.findall(r"--heat: (\d+)%", SHEET)]
+    assert shades == sorted(set(shades))
+    weak = [n for n in shades if contrast(COLOURS["text"][scheme], mixed("fill-failed", "surface", n / 100, scheme)) < 4.5]
+    assert (len(shades), weak) == (5, [])
+
+
+def mixed(one: str, other: str, part: float, scheme: int) -> str:
+    """`color-mix(in srgb, one part, other)`."""
+    pairs = [(int(COLOURS[one][scheme][i : i + 2], 16), int(COLOURS[other][scheme][i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(part * a + (1 - part) * b):02x}" for a, b in pairs)

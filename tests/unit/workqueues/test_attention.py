@@ -23,6 +23,13 @@ HOUR = 3600.0
         (Course("running", 1.0, 7, 3), ""),
         (Course("running", 1.0, 6, 4), "4 of 10 ended files failed"),
         (Course("running", 1.0, 0, 9), ""),
+        (Course("scouting", 1.0, 0, 0, 0, 10), "all 10 ended jobs failed"),
+        (Course("scouting", 1.0, 0, 0, 0, 4), ""),
+        (Course("running", 1.0, 0, 0, 5, 5), ""),
+        (Course("running", 1.0, 0, 0, 4, 6), "6 of 10 ended jobs failed"),
+        (Course("running", 1.0, 0, 0, 1, 19), "19 of the last 20 ended jobs failed"),
+        (Course("running", 1.0, 0, 0, 0, 20), "the last 20 ended jobs failed"),
+        (Course("done", 1.0, 0, 0, 4, 6), ""),
     ],
 )
 def test_what_waits_for_its_owner_or_goes_badly_needs_attention(course: Course, told: str) -> None:
