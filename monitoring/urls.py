@@ -13,6 +13,7 @@ from monitoring.views.bulk import bulk, bulk_new
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.draft_import import config_import
 from monitoring.views.glossary import glossary
 from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
@@ -95,6 +96,7 @@ urlpatterns = [
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
+    path("config/draft/import/", config_import, name="page-config-import"),
     path("config/<path:key>/", config_key, name="page-config-key"),
     path("changes/proposals/<int:proposal_id>/", proposal, name="page-proposal"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),

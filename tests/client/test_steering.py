@@ -115,6 +115,8 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     # What is exported is what the administration writes, and it comes back.
     kept = root("cfg", "export")
     assert kept.out == exported()
+    as_yaml = root("cfg", "export", "--yaml")
+    assert as_yaml.out == exported("yaml")
     pattern = "watcher.HEARTBEAT_TIMEOUT_analysis"
     assert root("cfg", "set", f"pandaserver:{pattern}=3h", "-m", "x", "--yes").code == 0
     assert root("cfg", "get", f"pandaserver:{pattern}", "-q").out == "3h\n"
@@ -122,6 +124,8 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     again = root("cfg", "apply", "-", "--only", "-m", "as it was", "--yes", stdin=kept.out)
     assert again.code == 0, again.err
     assert sorted(Override.objects.values_list("name", "value")) == [("NQUEUELIMITSITE", "30"), ("NQUEUELIMITSITE", "40")]
+    unlike = root("cfg", "diff", "-", "--only", stdin=as_yaml.out)
+    assert (unlike.code, "nothing to change" in unlike.err) == (0, True), unlike.err
     assert root("cfg", "history", "-q", "name=NQUEUE*").out.split() == ["5", "4", "2", "1"]
     assert f"  pandaserver:{pattern}: 3h -> none" in root("cfg", "show", "5").out
     assert root("cfg", "show", "999").code == 3
@@ -236,3 +240,22 @@ def test_all_that_match_are_asked_of_begun_followed_and_stopped(ada: Broker, url
     with pytest.raises(Refused):
         client.bulk.count("jobs", "retry", task_name="other")
     assert ada("job", "kill", "task=999", "--yes").code == 5
+
+
+def test_a_draft_that_a_person_wrote_as_yaml_is_tried_and_applied_and_a_fault_has_its_line(
+    broker_of: BrokerOf, tmp_path: Path
+) -> None:
+    eve = broker_of("eve", ("demo", "share-editor"))
+    file = tmp_path / "tree.yaml"
+    file.write_text("# as agreed\nshares:\n- name: Top\n  vo: demo\n  value: 80\n  throttled: false\n")
+    tried = eve("share", "diff", str(file))
+    assert (tried.code, values()) == (0, {}), tried.err
+    assert "share Top for demo: value 80 (new)" in tried.out
+    assert eve("share", "apply", str(file), "-m", "first", "--yes").code == 0
+    assert values() == {"Top": 80}
+    file.write_text("shares:\n- name: Top\n  vo: demo\n  value: *half\n")
+    refused = eve("share", "apply", str(file), "-m", "x", "--yes")
+    assert refused.code != 0
+    assert "line 4: aliases" in refused.err
+    file.write_text("overrides: []\n")
+    assert "expected is an object with lists shares, work_queues" in eve("share", "diff", str(file)).err

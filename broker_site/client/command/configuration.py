@@ -94,6 +94,9 @@ def _keys(session: Session, entries: Sequence[Mapping[str, Any]]) -> int:
 
 
 def export(session: Session) -> int:
+    if session.options.yaml:
+        session.printer.line(session.client.config.export_yaml(session.options.vo).rstrip("\n"))
+        return OK
     revision, document = session.client.config.export(session.options.vo)
     session.printer.line(text_of(document).rstrip("\n"))
     session.tell(f"this is revision {revision}")
@@ -180,7 +183,10 @@ VERBS: Sequence[Verb] = (
         ("cfg", "export"),
         "print overrides, shares and work queues as a draft to keep or edit",
         export,
-        (option("--vo", default="", metavar="VO", help="only what is for this VO"),),
+        (
+            option("--vo", default="", metavar="VO", help="only what is for this VO"),
+            option("--yaml", action="store_true", help="as YAML, a member a line"),
+        ),
     ),
     Verb(("cfg", "diff"), "what a draft would change", diff, (FILE, ONLY, OF_VO, BASE, JSON)),
     Verb(("cfg", "apply"), "import a draft: see what it would do, then apply it", apply, (FILE, ONLY, OF_VO, BASE, *APPLY)),
