@@ -26,7 +26,7 @@ OBJECTS: Mapping[str, tuple[str, str]] = {
     "task": ("broker show", "tasks"),
     "job": ("broker job show", "jobs"),
     "queue": ("broker queue show", "queues"),
-    "dataset": ("", "datasets"),
+    "dataset": ("broker dataset show", "datasets"),
     "transfer": ("", "transfers"),
     "element": ("", "elements"),
     "child": ("", "tree/children"),

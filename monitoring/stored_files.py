@@ -6,35 +6,32 @@ thread of a server process, not more.
 
 from __future__ import annotations
 
-import gzip
+import math
 import os
 import tarfile
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from broker_site.foundation import gdpconfig
+from broker_site.foundation.kernel import clock
 from brokerage.models import StorageEndpoint
 from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.signed_urls import Grant, signed_url
 from brokerage.pilot.storage_root import StorageDown, StorageRoot, file_below
 from brokerage.queries.signed_places import storage_key
+from monitoring.log_pieces import Pieces, pieces
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
 
 LARGEST = 10_000_000
-"""Bytes of a file that the server passes on; larger ones are for those who reach the storage."""
-PIECE = 64_000
-"""Bytes of each stream of a log that a page shows: its end."""
-LARGEST_STREAM = 2_000_000
-MOST_STREAMS = 10
-LARGEST_ARCHIVE = MOST_STREAMS * LARGEST_STREAM
-"""Bytes that a log may unpack to; a few on storage can stand for any number."""
-
+"""Bytes of a file that the server passes on; larger ones come from the storage itself."""
+LINK_LIFE_S = 60
 _READING = threading.BoundedSemaphore()
 
 
@@ -42,43 +39,34 @@ class Unreadable(Exception):
     """The server cannot read the file; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """One file of a log: the text at its end, and how many bytes before it are left out."""
-
-    name: str
-    text: str
-    left_out: int = 0
+class TooLarge(Unreadable):
+    """The server does not pass on so large a file."""
 
 
 def content(output: OutputRow) -> bytes:
     """A whole file. Raises Unreadable."""
     with _opened(output) as file:
         if (there := os.fstat(file.fileno()).st_size) > LARGEST:
-            raise Unreadable(f"It has {in_words(there)}; the server passes on {in_words(LARGEST)} at most.")
+            raise TooLarge(f"It has {in_words(there)}; the server passes on {in_words(LARGEST)} at most.")
         return file.read(LARGEST)
 
 
-def log_streams(output: OutputRow) -> list[Stream]:
-    """What is in the archive of a log, standard error first. Raises Unreadable."""
-    streams: list[Stream] = []
-    with _opened(output) as file, _Unpacked(fileobj=file) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as archive:
-        for entry in archive:
-            if len(streams) == MOST_STREAMS or entry.size > LARGEST_STREAM:
-                break
-            if (stream := archive.extractfile(entry)) is not None:
-                text = stream.read()
-                streams.append(Stream(entry.name, text[-PIECE:].decode("utf-8", "replace"), max(len(text) - PIECE, 0)))
-    return sorted(streams, key=lambda each: (each.name != "stderr", each.name != "stdout"))
+def log_pieces(output: OutputRow, begins: Mapping[str, int] | None = None) -> Pieces:
+    """Of each stream of a log the piece that `begins` says, else its end. Raises Unreadable."""
+    with _opened(output) as file:
+        return pieces(file, output.lfn, begins or {}, gdpconfig.value("storage", "LOG_UNPACK_MAX"))
 
 
-class _Unpacked(gzip.GzipFile):
-    """What an archive unpacks to, as far as the server reads it: also its headers may be of any size."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        if self.tell() >= LARGEST_ARCHIVE:
-            raise OSError(f"it unpacks to more than {in_words(LARGEST_ARCHIVE)}")
-        return super().read(size)
+def signed_link(output: OutputRow) -> str:
+    """An address at a storage server that is good for reading this file for LINK_LIFE_S; empty where no server has it."""
+    known = StorageEndpoint.objects.using(alias()).in_bulk([copy.storage for copy in output.copies])
+    for copy in output.copies:
+        endpoint = known.get(copy.storage)
+        if endpoint is not None and endpoint.url and endpoint.root_state != "down":
+            key = storage_key(endpoint.name, endpoint.key_number)
+            grant = Grant("GET", copy.path, math.ceil(clock.now().timestamp() + LINK_LIFE_S))
+            return signed_url(endpoint.url, key, grant)
+    return ""
 
 
 @contextmanager
@@ -123,7 +111,7 @@ def _from_server(endpoint: StorageEndpoint, path: str) -> IO[bytes]:
     """The file, brought here first if it is not too large for a page."""
     root = RemoteRoot(endpoint.name, endpoint.url, storage_key(endpoint.name, endpoint.key_number))
     if (there := root.head(path, summed=False).size) > LARGEST:
-        raise OSError(f"it has {in_words(there)}; the server passes on {in_words(LARGEST)} at most")
+        raise TooLarge(f"It has {in_words(there)}; the server passes on {in_words(LARGEST)} at most.")
     with tempfile.TemporaryDirectory() as folder:
         root.download(path, Path(folder) / "file")
         return (Path(folder) / "file").open("rb")

@@ -13,10 +13,11 @@ from monitoring.views.bulk import bulk, bulk_new
 from monitoring.views.configuration import change_set, config, config_draft, config_key
 from monitoring.views.data import dataset, file
 from monitoring.views.details import home, job, queue, task
+from monitoring.views.draft_import import config_import
 from monitoring.views.glossary import glossary
 from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
-from monitoring.views.job_files import job_log, job_output
+from monitoring.views.job_files import job_log, job_log_text, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
@@ -70,6 +71,7 @@ urlpatterns = [
     path("queues/<str:name>/asks.json", queue_asks_data, name="page-queue-asks"),
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
+    path("jobs/<int:job_id>/log/text/", job_log_text, name="page-job-log-text"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
     path("datasets/<int:dataset_id>/", dataset, name="page-dataset"),
     path("datasets/<int:dataset_id>.json", dataset, {"data": True}, name="page-dataset-data"),
@@ -94,6 +96,7 @@ urlpatterns = [
     path("config/", config, name="page-config"),
     re_path(r"^config/?\.(?P<format>json|csv)$", config, name="page-config-data"),
     path("config/draft/", config_draft, name="page-config-draft"),
+    path("config/draft/import/", config_import, name="page-config-import"),
     path("config/<path:key>/", config_key, name="page-config-key"),
     path("changes/proposals/<int:proposal_id>/", proposal, name="page-proposal"),
     path("changes/<int:revision>/", change_set, name="page-change-set"),

@@ -12,7 +12,7 @@ from broker_site.client.drafts import Entry, Line, override_entries, row_entries
 from broker_site.client.errors import Refused
 from broker_site.client.rows import Row, listed, rows
 
-CHANGES, PROPOSALS = "config/changes/", "config/proposals/"
+CHANGES, PROPOSALS, DRAFT = "config/changes/", "config/proposals/", "config/draft/"
 _PART = re.compile(r"<[A-Za-z][A-Za-z0-9_]*>")
 
 
@@ -79,6 +79,17 @@ class Configuration:
             document[name] = [entry for entry in found if not vo or entry.get("vo", "") == vo]
             revisions.append(int(page["revision"]))
         return min(revisions), document  # what was changed while it was read is refused, not written over
+
+    def read_draft(self, text: str) -> dict[str, Any]:
+        """The document that a draft is, YAML or JSON, as the server reads it. Refused with the line of each fault."""
+        answer = self._connection.ask("POST", DRAFT, body=text.encode(), headers={"Content-Type": "application/yaml"})
+        document: dict[str, Any] = answer.json()["document"]
+        return document
+
+    def export_yaml(self, vo: str = "") -> str:
+        """What stands as YAML that people read: overrides, shares and work queues, of one VO where it is named."""
+        asked = {"format": "yaml", **({"vo": vo} if vo else {})}
+        return self._connection.ask("GET", DRAFT, query=asked, headers={"Accept": "application/yaml"}).body.decode()
 
     def dry_run(self, lines: Sequence[Line], base: int | None = None) -> Row:
         """What these lines would lead to: `lines` with before and after, `decisions` and `steering` in words. Writes nothing."""

@@ -61,6 +61,16 @@ def read(text: str, known: Iterable[str] = LISTS) -> dict[str, list[Entry]]:
         document = json.loads(mended)
     except ValueError as problem:
         raise Unusable("This is no JSON", str(problem)) from None
+    return checked(document, known)
+
+
+def is_json(text: str) -> bool:
+    """Whether a draft is JSON; else it is YAML, which the server reads."""
+    return text.lstrip("\ufeff \t\r\n")[:1] in ("", "{", "[")
+
+
+def checked(document: Any, known: Iterable[str] = LISTS) -> dict[str, list[Entry]]:
+    """The document, where it has the form of a draft. Raises Unusable."""
     names = tuple(known)
     if not isinstance(document, dict) or not document or not set(document) <= set(names):
         raise Unusable("Not a draft", f"expected is an object with lists {', '.join(names)}, or some of them")

@@ -58,3 +58,8 @@ class Datasets:
     def list(self, limit: int | None = 100, **filters: Any) -> Iterator[Row]:
         """Newest first; filters are those of `/api/v1/datasets/`, as `task=7`, `dataset_name="demo.*"`."""
         return rows(self._connection, "datasets/", filters, limit)
+
+    def get(self, dataset_id: int) -> Row:
+        """One, with every counter."""
+        document: Row = self._connection.get(f"datasets/{int(dataset_id)}/")
+        return document

@@ -1,4 +1,4 @@
-"""Jobs: list, read, kill, retry, why one waits; its files, and what is in its log."""
+"""Jobs: list, read, kill, retry, why one waits; with which errors they ended."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from broker_site.client.connection import Connection
-from broker_site.client.rows import Row, rows
+from broker_site.client.rows import Row, listed, rows
+
+WELL = "finished"
+"""The end of a job that did its work."""
 
 
 class Job:
@@ -22,6 +25,19 @@ class Job:
     @property
     def status(self) -> str:
         return str(self.row["status"])
+
+    @property
+    def ended(self) -> bool:
+        return self.row["ended_at"] is not None
+
+    @property
+    def well(self) -> bool:
+        return self.status == WELL
+
+    def refresh(self) -> Job:
+        """Read it again, whole; itself."""
+        self.row = self.whole()
+        return self
 
     def whole(self) -> Row:
         """With description, inputs, outputs, result, history and tries."""
@@ -57,6 +73,18 @@ class Jobs:
 
     def get(self, job_id: int) -> Job:
         return Job(self._connection, self._connection.get(f"jobs/{int(job_id)}/"))
+
+    def errors(self, window: str | None = None, **filters: Any) -> Row:
+        """With which errors jobs ended in a window (`1h`, `24h`, `7d`), each once under `results`, the most frequent first.
+
+        `others`: jobs that ended with rarer ones; filters are those of `/api/v1/errors/`, as `queue="ALPHA"`.
+        """
+        document: Row = self._connection.get("errors/", {"window": window, **filters})
+        return document
+
+    def errors_by_site(self, window: str | None = None, **filters: Any) -> Sequence[Row]:
+        """Jobs that ended with each code at each site: `site`, `code`, `jobs`; read from the list of the pages."""
+        return listed(self._connection.get("/errors/sites.json", {"window": window, **filters}), "rows")
 
     def kill(self, job_ids: Sequence[int], comment: str = "") -> Any:
         """Cancel several, 1000 at most: what became of each."""

@@ -137,6 +137,15 @@ class Task:
     def retry(self, comment: str = "", **options: Any) -> str:
         return self.command("retry", comment, **options)
 
+    def change(self, name: str, comment: str = "", **values: Any) -> Document:
+        """Change it while it lives: `change("priority", priority=800)`, `change("split-rule", rule="nMaxFilesPerJob", value=20)`.
+
+        The answer has `detail`, which says what happens, `before`, `after` and the task. Raises Refused.
+        """
+        done: Document = self._connection.post(f"tasks/{self.id}/{name}/", {"comment": comment, **values})
+        self.row = {**self.row, **done["task"]}
+        return done
+
     def __repr__(self) -> str:
         return f"<Task {self.id} {self.name!r} {self.status}>"
 
@@ -154,6 +163,11 @@ class Tasks:
         one each call is a submission of its own, whose tries have a key in common. Raises Refused with each fault and its field.
         """
         return Task(self._connection, self._connection.post("tasks/", parameters, key or new_key()))
+
+    def check(self, parameters: Any) -> Document:
+        """What a submission would do, and `notes` on it; nothing is kept. Raises Refused as `submit` does."""
+        document: Document = self._connection.post("tasks/check/", parameters)
+        return document
 
     def list(self, limit: int | None = 100, **filters: Any) -> Iterator[Task]:
         """Newest first; filters are those of `/api/v1/tasks/`, as `status="running,pending"`, `task_name="demo.*"`. None: all."""

@@ -53,10 +53,10 @@ SELECT outcome, sum((SELECT sum(n) FROM unnest(minutes) AS n))::bigint FROM brok
 WHERE hour >= date_trunc('hour', now()) GROUP BY 1
 """
 _LATENCIES = """
-SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took_ms) FROM (
+SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY took_ms / 1000.0) FROM (
     SELECT took_ms, at FROM brokerage_queueask ORDER BY id DESC LIMIT 2000) AS newest WHERE at >= now() - interval '5 minutes'
 """
-QUANTILES = ("0.5", "0.95", "0.99")
+PERCENTILES = ("50", "95", "99")
 
 
 @requires("agent:read")
@@ -78,12 +78,12 @@ class _Collector:
         yield _gauge("jobs_ended_last_hour", "Jobs that ended in the last hour, by state", ("status",), _rows(_ENDED))
         yield _gauge("jobs_counted_timestamp_seconds", "When jobs and tasks were last counted", (), _rows(_COUNTED_AT))
         yield _gauge(
-            "decisions_last_5_minutes", "Decisions of the brokerage that were taken or repeated", ("policy", "outcome"),
+            "recent_decisions", "Decisions of the brokerage in the last 5 minutes, new or repeated", ("policy", "outcome"),
             _rows(_DECISIONS),
         )  # fmt: skip
         yield _gauge("asks_this_hour", "Asks of pilots since the full hour, by outcome", ("outcome",), _rows(_ASKS))
         yield _gauge(
-            "ask_milliseconds", "How long asks of pilots took in the last 5 minutes, of at most 2000", ("quantile",), _latencies()
+            "ask_seconds", "How long asks of pilots took in the last 5 minutes, of at most 2000", ("percentile",), _latencies()
         )
         yield _gauge("alerts", "Alerts of the last hour, by what they say", ("what",), recent_alerts(1).items())
         yield _gauge("messages_waiting", "Messages to agents that no worker has taken yet", (), _messages())
@@ -107,7 +107,7 @@ def _rows(sql: str) -> list[tuple[Any, ...]]:
 
 def _latencies() -> list[tuple[str, float]]:
     ((values,),) = _rows(_LATENCIES)
-    return list(zip(QUANTILES, values, strict=True)) if values else []
+    return list(zip(PERCENTILES, values, strict=True)) if values else []
 
 
 def _messages() -> list[tuple[float]]:

@@ -22,6 +22,7 @@ from broker_site.foundation.rest.filtering import (
     NumberFilter,
     TimeFilter,
     is_named,
+    last_hours,
 )  # fmt: skip
 from broker_site.foundation.rest.keyset import LARGEST_ID
 from brokerage.models import ComputingQueue, ErrorFingerprint, Job, TaskWait, TransferWish
@@ -51,7 +52,9 @@ class JobFilter(ListFilter):
     aliases = {
         "task_id": "task", "computing_queue": "queue", "computingsite": "queue", "user": "user_name", "type": "kind",
         "gshare": "share", "created": "created_at", "jeditaskid": "task", "pandaid": "id",
+        "hours": "status_since",
     }  # fmt: skip
+    reworded = {"hours": last_hours}
 
     status = _JobStates(JOB.states, label="Status")
     task = IdFilter(label="Task", field_name="task_id", narrow=True, help_text="number of the task")

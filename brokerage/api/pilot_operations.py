@@ -83,6 +83,7 @@ class LeasedJobDocument(TypedDict):
     disk_mb: int
     walltime_s: int
     metadata_file: str | None
+    log_max: int
     inputs: list[JobInputFile]
     outputs: list[JobOutputFile]
 

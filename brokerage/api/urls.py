@@ -8,6 +8,7 @@ from brokerage.api import job_commands, matching, pilots, rebrokering, reports, 
 from brokerage.api.automatic_steps import TaskSteps
 from brokerage.api.bulk import BulkActions, start_form, stop_form
 from brokerage.api.configuration import Configuration, ConfigurationChanges
+from brokerage.api.configuration_drafts import ConfigurationDraft
 from brokerage.api.configuration_form import apply_form, revert_form
 from brokerage.api.dataset_places import TaskPlacesView
 from brokerage.api.decisions import DecisionsView, TaskDecisionsView
@@ -85,6 +86,7 @@ urlpatterns = [
     path("links/", Links.as_view(), name="link-list"),
     path("links/<str:source>/<str:destination>/", OneLink.as_view(), name="link-detail"),
     path("config/", Configuration.as_view(), name="config-list"),
+    path("config/draft/", ConfigurationDraft.as_view(), name="config-draft"),
     path("config/changes/", ConfigurationChanges.as_view({"get": "list", "post": "create"}), name="config-changes"),
     path("config/changes/<int:revision>/", ConfigurationChanges.as_view({"get": "retrieve"}), name="config-change"),
     path("config/changes/<int:revision>/revert/", ConfigurationChanges.as_view({"post": "revert"}), name="config-revert"),

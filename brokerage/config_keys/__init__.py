@@ -216,6 +216,11 @@ URL_LIFE | duration | 1d | 1min..365d | facts on data movement 5
     How long after the walltime of its job an address at a storage server is good for reading and writing.
 WITHDRAW_LIFE | duration | 30d | 1min..365d | facts on data movement 5
     How long an address is good for removing what its job wrote and was never settled.
+LOG_MAX | int bytes | 10000000 | 1000..100000000 | decision L5
+    How much of its standard output, of its standard error and of what its pilot says the log of a job keeps: of a longer one the
+    first half of this and the last half.
+LOG_UNPACK_MAX | int bytes | 100000000 | 1000000..10000000000 | decision L5
+    How far a page unpacks the log of a job to show a piece of it. What lies behind that is told with its size, to be fetched.
 
 [dispatch]
 POLL | duration | 1s | 50ms..1h | reliability 4; facts on matching

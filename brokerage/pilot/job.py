@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from brokerage.pilot.joblog import LOG_MAX
 from brokerage.pilot.storage_root import StorageRoot
 
 
@@ -111,6 +112,7 @@ class Job:
     """One attempt at a job. lease_s: seconds the server waits for a heartbeat; limits 0 = none (MB = 10^6 bytes, seconds).
 
     metadata_file: the file in the working folder that says what the payload tells the server; empty: it has nothing to tell.
+    log_max: bytes of each stream that its log keeps.
     """
 
     id: int
@@ -130,6 +132,7 @@ class Job:
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     metadata_file: str = ""
+    log_max: int = LOG_MAX
 
     @property
     def name(self) -> str:
@@ -176,6 +179,7 @@ def read_job(document: dict[str, Any]) -> Job:
             inputs=tuple(_input(entry) for entry in document.get("inputs") or ()),
             outputs=tuple(_output(entry) for entry in document.get("outputs") or ()),
             metadata_file=_file_name(document["metadata_file"]) if document.get("metadata_file") else "",
+            log_max=int(document.get("log_max") or LOG_MAX),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         raise BadJob(f"{type(problem).__name__}: {problem}") from problem

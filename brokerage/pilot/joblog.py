@@ -19,8 +19,8 @@ LINE_LIMIT = 250
 """Characters of the line that tells, the last one of a stream."""
 STREAM_LIMIT = 380
 """Characters of a message that are left to the stream; the others say how the payload ended."""
-TAIL_BYTES = 1_000_000
-"""At most this much of each stream goes into the log archive: its end."""
+LOG_MAX = 10_000_000
+"""So much of each stream goes into the log archive where the server says nothing else."""
 
 
 class Log:
@@ -92,8 +92,20 @@ def ends(members: dict[str, Path], size: int) -> str:
     return "".join(f"--- {name} ---\n{text}\n" for name, text in clean.items() if text)
 
 
-def pack(archive: Path, members: dict[str, Path]) -> None:
-    """Write a .tgz with the ends of the files `members` (name in the archive -> path); missing ones are left out.
+def head_and_tail(path: Path, most: int) -> bytes:
+    """A file of at most `most` bytes whole; of a longer one the first half of that and the last, a line between says so."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size <= most:
+            return file.read(most)
+        head = file.read(most - most // 2)
+        file.seek(size - most // 2)
+        tail = file.read(most // 2)
+    return b"%b\n--- %d bytes are left out here ---\n%b" % (head, size - len(head) - len(tail), tail)
+
+
+def pack(archive: Path, members: dict[str, Path], most: int = LOG_MAX) -> None:
+    """Write a .tgz with head and tail of the files `members` (name in the archive -> path); missing ones are left out.
 
     It is a new file, whatever the payload has put in its place.
     """
@@ -101,7 +113,7 @@ def pack(archive: Path, members: dict[str, Path]) -> None:
     with tarfile.open(archive, "x:gz", compresslevel=1) as tar:
         for name, path in members.items():
             if path.exists():
-                content = read_tail(path, TAIL_BYTES)
+                content = head_and_tail(path, most)
                 entry = tarfile.TarInfo(name)
                 entry.size = len(content)
                 entry.mtime = int(path.stat().st_mtime)

@@ -273,7 +273,7 @@ class Run:
 
     def _pack_log(self, archive: Path, owner: int | None = None) -> None:
         try:
-            pack(archive, self._streams())
+            pack(archive, self._streams(), self.job.log_max)
             if owner is not None:
                 os.chown(archive, owner, owner, follow_symlinks=False)
         except OSError as problem:

@@ -14,6 +14,7 @@ from typing import Any
 from django.db import connection
 
 from workqueues.rules.task.automatic_steps import AGENT, NOTED, OF_CAUSES, OF_FILES, AutomaticStep, of_task
+from workqueues.rules.task.changes_in_words import changes_in_words
 
 MOST = 30
 MOST_FILES = 5_000
@@ -56,7 +57,7 @@ class StepTaken:
     @property
     def sentence(self) -> str:
         """What it is in one line, without its time."""
-        changes = ", ".join(f"{name} {self.before.get(name)} -> {value}" for name, value in self.after.items())
+        changes = changes_in_words(self.before, self.after)
         keys = f" ({', '.join(self.keys)})" if self.keys else ""
         return f"{self.rule}: {'; '.join(filter(None, [self.why or self.what, changes]))}{keys}"
 

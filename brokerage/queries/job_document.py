@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place
 from brokerage.rules.facts.job_kind import METADATA_FILE, JobKind
@@ -156,6 +157,7 @@ def _document(job: _JobRow) -> dict[str, Any]:
         "disk_mb": job.disk_mb,
         "walltime_s": job.walltime_s,
         "metadata_file": METADATA_FILE if job.kind == JobKind.PREPROCESS else None,
+        "log_max": gdpconfig.value("storage", "LOG_MAX"),
         "inputs": _inputs(job.replicas, holder),
         "outputs": [
             {

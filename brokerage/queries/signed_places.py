@@ -17,8 +17,9 @@ from broker_site.foundation.kernel import clock
 from brokerage.pilot.signed_urls import MOST_BYTES, Grant, signed_url
 
 MB = 10**6
+LOG_STREAMS = 3
 LEAST_LOG = 10 * MB
-"""A log may be as large as this however little disk its job has."""
+"""A log may be as large as this, and as its streams are, however little disk its job has."""
 NO_WALLTIME_S = 4 * 86_400
 
 
@@ -79,6 +80,7 @@ def _signed(endpoint: Endpoint, method: str, path: str, holder: Holder, life: st
     """Good for as long as the job may run, and then so long as the key `life` says."""
     life_s = (holder.walltime_s or NO_WALLTIME_S) + gdpconfig.value("storage", life)
     expires = math.ceil(clock.now().timestamp() + life_s)
-    size = max(holder.disk_mb * MB, LEAST_LOG) if holder.disk_mb and method == "PUT" else MOST_BYTES
+    log = LEAST_LOG + LOG_STREAMS * gdpconfig.value("storage", "LOG_MAX")
+    size = max(holder.disk_mb * MB, log) if holder.disk_mb and method == "PUT" else MOST_BYTES
     grant = Grant(method, path, expires, holder.job, holder.epoch, size)
     return signed_url(endpoint.url, storage_key(endpoint.name, endpoint.key_number), grant)

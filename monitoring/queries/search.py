@@ -47,6 +47,12 @@ class Finds:
     partly: bool = False
 
 
+def look_for(text: str, scope: VoScope) -> list[Finds]:
+    """What a number or a part of a name finds; nothing for a text that is too short."""
+    found = by_number(int(text), scope) if text.isascii() and text.isdigit() else []
+    return found or (by_text(text, scope) if len(text) >= SHORTEST else [])
+
+
 def by_number(number: int, scope: VoScope) -> list[Finds]:
     """Tasks, jobs, datasets and files of this number; four statements."""
     if not 0 < number <= LARGEST_ID:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -114,3 +114,9 @@ def share_history(share: Share, scope: VoScope, window: str) -> ShareHistory:
 def users_of(share: Share, scope: VoScope) -> Users:
     """Who uses the share most; one statement."""
     return user_rows(scope, share.leaves, most=MOST_USERS)
+
+
+def shares_below(share: str, scope: VoScope) -> Collection[str] | None:
+    """The shares whose jobs are meant by the name of one: those below it; None for no name."""
+    known = find_share(share, scope) if share else None
+    return (known.leaves if known else (share,)) if share else None

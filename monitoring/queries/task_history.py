@@ -4,6 +4,7 @@ happened to it. Every statement reads a bounded number of rows of this task alon
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from monitoring.queries.database import alias, rows
 from monitoring.queries.series import FLOW_COLOURS
 from monitoring.queries.tasks import Files, files_of
 from workqueues.models import Task
+from workqueues.rules.task.changes_in_words import changes_in_words
 from workqueues.rules.task.estimate import Estimate, Pace, estimate, why_none
 
 MOST_JOBS = 200_000
@@ -74,20 +76,18 @@ WITH notes AS MATERIALIZED (
 SELECT * FROM (
     SELECT last_at, 'brokerage', outcome, policy, n_chosen || ' of ' || n_candidates || ' candidates chosen'
         || CASE WHEN n_times > 1 THEN ', ' || n_times || ' times since ' || to_char(first_at AT TIME ZONE 'UTC', 'MM-DD HH24:MI')
-            ELSE '' END
+            ELSE '' END, '{}', '{}'
     FROM brokerage_decision WHERE task_id = %(task)s ORDER BY id DESC LIMIT %(decisions)s) AS decisions
 UNION ALL
 SELECT * FROM (
     SELECT max(at), 'files', new, who, count(*) || ' file' || CASE WHEN count(*) = 1 THEN '' ELSE 's' END
-        || CASE WHEN why = '' THEN '' ELSE ': ' || why END
+        || CASE WHEN why = '' THEN '' ELSE ': ' || why END, '{}', '{}'
     FROM notes GROUP BY new, who, why, date_trunc('minute', at) ORDER BY 1 DESC LIMIT %(notes)s) AS files
 UNION ALL
-SELECT since, 'throttle', cause, '', why FROM workqueues_taskthrottle WHERE task_id = %(task)s
+SELECT since, 'throttle', cause, '', why, '{}', '{}' FROM workqueues_taskthrottle WHERE task_id = %(task)s
 UNION ALL
 SELECT * FROM (
-    SELECT at, 'note', rule, who, concat_ws('; ', nullif(why, ''), (
-        SELECT string_agg(format('%%s %%s to %%s', key, before->>key, after->>key), ', ' ORDER BY key)
-        FROM jsonb_object_keys(after) AS key))
+    SELECT at, 'note', rule, who, why, before::text, after::text
     FROM workqueues_tasknote WHERE task_id = %(task)s ORDER BY id DESC LIMIT %(notes)s) AS own
 """
 
@@ -300,7 +300,10 @@ def _histograms(task_id: int) -> tuple[Histogram, Histogram]:
 def _happenings(task_id: int, moves: Sequence[Move]) -> list[Happening]:
     """State changes and what else is kept of the task, the newest first."""
     bounds = {"changes": MOST_FILE_CHANGES, "decisions": MOST_DECISIONS, "notes": MOST_NOTES}
-    beside = [_happening(*row) for row in rows(_BESIDE, {"task": task_id, **bounds})]
+    beside = [
+        _happening(at, kind, what, who, "; ".join(filter(None, (why, changes_in_words(json.loads(before), json.loads(after))))))
+        for at, kind, what, who, why, before, after in rows(_BESIDE, {"task": task_id, **bounds})
+    ]
     states = [_happening(move.at, "state", move.new, move.who, move.why, move.old) for move in moves]
     return sorted([*beside, *states], key=lambda one: one.at, reverse=True)
 

@@ -17,6 +17,8 @@ from workqueues.rules.shares.mapping import UNDEFINED
 
 MOST_USERS = 100
 """Users that a page shows, those with most jobs."""
+MOST_LISTED = 100_000
+"""Users that JSON, CSV and REST have."""
 DAY_H = 24
 
 _USERS = KeptCounts(f"""

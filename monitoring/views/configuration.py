@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -87,13 +88,19 @@ def config_key(request: HttpRequest, key: str) -> HttpResponseBase:
 @page(READ)
 def config_draft(request: HttpRequest) -> HttpResponseBase:
     """What lines of a change would lead to, and the form that applies them. Nothing is written."""
-    problems: tuple[Problem, ...] = ()
-    rows: list[dict[str, str]] = []
+    try:
+        return draft_page(request, sent_rows(request.GET), sent_base(request.GET), (), {})
+    except BadConfig as bad:
+        return draft_page(request, [], None, bad.problems, {})
+
+
+def draft_page(
+    request: HttpRequest, rows: list[dict[str, str]], number: int | None, problems: Sequence[Problem], more: dict[str, Any]
+) -> HttpResponseBase:
+    """The page of a draft with these lines, which rest on that revision; `problems`: why there are none; `more`: of an import."""
     effects = replay = trial = submission = None
     base = request.GET.get("base", "")
     try:
-        rows = sent_rows(request.GET)
-        number = sent_base(request.GET)
         if rows:
             with reading_only():
                 steps = preview(Draft(draft_lines(rows), "", "", "page", base=number))
@@ -116,6 +123,7 @@ def config_draft(request: HttpRequest) -> HttpResponseBase:
         "base": base or (effects.revision if effects else ""),
         "may_edit": _may(request, DRAFT),
         "asks_password": not password_is_fresh(request.session),
+        **more,
     }
     return show(request, "config_draft.html", "config", context, status=400 if problems else 200, knows=(*FIELDS, "base"))
 

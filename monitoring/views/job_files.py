@@ -2,47 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import render
 
 from brokerage.models import Job
 from brokerage.states import JOB
-from monitoring.queries.job import find_job, job_outputs
-from monitoring.stored_files import Stream, Unreadable, content, log_streams
+from monitoring.log_pieces import Pieces, end_with_report, legible
+from monitoring.queries.job import OutputRow, find_job, job_outputs
+from monitoring.stored_files import LARGEST, TooLarge, Unreadable, content, log_pieces, signed_link
 from monitoring.views.page import page, scope_of, show
 from workqueues.states import LOG_TYPES, OUTPUT_FILE
+
+_LONGEST_NUMBER = 19
 
 
 @page("job:read")
 def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """What the job and its pilot wrote: from its log on storage, else the end that came with the report."""
     job = _visible_job(request, job_id)
-    logs = [output for output in job_outputs(job_id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
-    log_end = job.result.log_end if hasattr(job, "result") else ""
-    streams, fault = list[Stream](), ""
+    log, found, fault = _log_of(job, _begins(request))
+    final, asked = job.status in JOB.final, request.GET.get("stream", "")
+    missing = asked if found.streams and asked and asked not in {stream.name for stream in found.streams} else ""
+    context = {
+        "job": job, "log": log, "found": found, "fault": fault, "final": final, "missing": missing[:100], "asked": asked,
+        "passed_on": LARGEST, "linked": bool(log and signed_link(log)),
+    }  # fmt: skip
+    return show(request, "job_log.html", "jobs", context, knows=("stream", "from"))
+
+
+@page("job:read")
+def job_log_text(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    """One piece of one stream of the log as plain text, with its place in the stream in the headers."""
+    job = _visible_job(request, job_id)
+    _, found, fault = _log_of(job, _begins(request))
+    if fault:
+        return _plain(f"The log cannot be shown. {fault}\n", status=503)
+    name = request.GET.get("stream", "")
+    stream = next((stream for stream in found.streams if stream.name == name), None)
+    if stream is None:
+        names = ", ".join(legible(stream.name.encode("utf-8", "replace")) for stream in found.streams)
+        return _plain(f"The log of job {job_id} has no such stream. It has: {names or 'none'}.\n", status=404)
+    answer = _plain(stream.text)
+    answer["X-Piece"] = f"bytes {stream.begin}-{stream.end} of {stream.size}"
+    return answer
+
+
+def _plain(text: str, status: int = 200) -> HttpResponse:
+    answer = HttpResponse(text, content_type="text/plain; charset=utf-8", status=status)
+    answer["Cache-Control"] = "private, no-store"
+    answer["X-Content-Type-Options"] = "nosniff"
+    return answer
+
+
+def _begins(request: HttpRequest) -> dict[str, int]:
+    """Which piece of which stream the address asks for; a begin that is no number is none."""
+    begin = request.GET.get("from", "")
+    is_number = begin.isascii() and begin.isdigit() and len(begin) < _LONGEST_NUMBER
+    return {request.GET.get("stream", ""): int(begin)} if is_number else {}
+
+
+def _log_of(job: Job, begins: Mapping[str, int]) -> tuple[OutputRow | None, Pieces, str]:
+    """The log as an output where it is stored, what can be shown of it, and why nothing can."""
+    logs = [output for output in job_outputs(job.id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
     if logs:
         try:
-            streams = log_streams(logs[0])
+            return logs[0], log_pieces(logs[0], begins), ""
         except Unreadable as problem:
-            fault = str(problem)
-    elif log_end:
-        streams = [Stream("The end of the log, which came with the report", log_end)]
-    context = {"job": job, "log": logs[0] if logs else None, "streams": streams, "fault": fault, "final": job.status in JOB.final}
-    return show(request, "job_log.html", "jobs", context)
+            return logs[0], Pieces(), str(problem)
+    log_end = job.result.log_end if hasattr(job, "result") else ""
+    return None, Pieces([end_with_report(log_end)] if log_end else []), ""
 
 
 @page("job:read")
 def job_output(request: HttpRequest, job_id: int, file_id: int) -> HttpResponseBase:
-    """One output as a file to save."""
+    """One output as a file to save; a large one by an address at its storage server that is good for a minute."""
     _visible_job(request, job_id)
     output = next(iter(job_outputs(job_id, id=file_id)), None)
     if output is None:
         raise Http404(f"Job {job_id} has no output {file_id}.")
+    answer: HttpResponse
     try:
         answer = HttpResponse(content(output), content_type="application/octet-stream")
     except Unreadable as problem:
+        # A program with a token goes to no other server than ours; it is told where the file is.
+        if isinstance(problem, TooLarge) and "Authorization" not in request.headers and (link := signed_link(output)):
+            answer = HttpResponseRedirect(link)
+            answer["Cache-Control"] = "private, no-store"
+            return answer
         advice = f"It is registered at {', '.join(f'{c.storage}: {c.path}' for c in output.copies)}." if output.copies else ""
         context: dict[str, Any] = {"title": "This file cannot be passed on", "cause": str(problem), "advice": advice}
         return render(request, "error.html", context, status=503)

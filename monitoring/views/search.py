@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, JsonResponse
 
-from monitoring.queries.search import SHORTEST, by_number, by_text
+from monitoring.queries.search import SHORTEST, look_for
 from monitoring.views.page import page, scope_of, show
 
 LONGEST = 256
@@ -14,13 +14,8 @@ LONGEST = 256
 def search(request: HttpRequest, data: bool = False) -> HttpResponseBase:
     """What the text finds, by kind."""
     scope, text = scope_of(request), request.GET.get("q", "").strip()[:LONGEST]
-    found, fault = [], ""
-    if text.isascii() and text.isdigit():
-        found = by_number(int(text), scope)
-    if not found and len(text) >= SHORTEST:
-        found = by_text(text, scope)
-    elif text and not found:
-        fault = f"Type {SHORTEST} letters at least, or a number."
+    found = look_for(text, scope)
+    fault = f"Type {SHORTEST} letters at least, or a number." if len(text) in range(1, SHORTEST) and not found else ""
     if data:
         told = [
             {"kind": f.kind, "name": one.name, "status": one.state, "url": request.build_absolute_uri(one.address)}

@@ -10,9 +10,9 @@ from broker_site.foundation.kernel import clock
 from monitoring.queries.history import Step, history
 from monitoring.queries.my_work import LATELY, MOST, my_work
 from monitoring.queries.series import WINDOWS
-from monitoring.queries.share_history import find_share
+from monitoring.queries.share_history import shares_below
 from monitoring.queries.tasks import visible_tasks
-from monitoring.queries.users import MOST_USERS, UserRow, user_errors, user_rows
+from monitoring.queries.users import MOST_LISTED, MOST_USERS, UserRow, user_errors, user_rows
 from monitoring.tables.exports import json_answer
 from monitoring.views.export import export
 from monitoring.views.history import KNOWN, data, window_of
@@ -20,8 +20,6 @@ from monitoring.views.page import page, scope_of, show
 
 READ = "job:read"
 FILTERS = ("q", "share")
-MOST_ROWS = 100_000
-"""Owners that JSON and CSV have."""
 LONGEST = 128
 
 
@@ -30,9 +28,7 @@ def users(request: HttpRequest, format: str = "html") -> HttpResponseBase:  # no
     """Owners of tasks with their jobs, those with most first; by a part of the name, and of one share."""
     part, share = (request.GET.get(name, "").replace("\0", "")[:LONGEST] for name in FILTERS)
     scope = scope_of(request, READ)
-    known = find_share(share, scope) if share else None
-    shares = (known.leaves if known else (share,)) if share else None
-    found = user_rows(scope, shares, part, MOST_USERS if format == "html" else MOST_ROWS)
+    found = user_rows(scope, shares_below(share, scope), part, MOST_USERS if format == "html" else MOST_LISTED)
     if format == "csv":
         return export(request, UserRow, found.rows, "users")
     if format == "json":

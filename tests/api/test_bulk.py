@@ -42,6 +42,12 @@ def fields(answer: Any) -> set[str]:
     return {error["field"] for error in answer.json()["errors"]}
 
 
+def test_more_than_can_be_selected_are_refused_by_the_name_of_the_field() -> None:
+    answer = post(caller("oda", "operator"), of="jobs", act="kill", ids=list(range(1, 10_002)), comment="x")
+    (error,) = answer.json()["errors"]
+    assert (answer.status_code, error["field"], error["rule"]) == (400, "ids", "max_length")
+
+
 def test_tasks_by_filter_are_resumed_and_what_refuses_is_skipped_with_its_reason() -> None:
     operator = caller("oda", "operator")
     tasks = [submitted(parameters(f"many.{n}")) for n in range(4)]

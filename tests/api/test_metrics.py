@@ -56,4 +56,4 @@ def test_queues_agents_and_asks_are_told_with_their_numbers(admin_client: Client
     assert found["gridbroker_agent_runs_total"] == {("reap",): 7}
     assert found["gridbroker_agent_rows_total"] == {("reap",): 40}
     assert found["gridbroker_asks_this_hour"] == {("job",): 60}
-    assert found["gridbroker_ask_milliseconds"][("0.5",)] == 2
+    assert found["gridbroker_ask_seconds"][("50",)] == 0.002

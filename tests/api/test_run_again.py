@@ -118,6 +118,16 @@ def test_a_submission_of_the_same_unique_name_runs_an_ended_analysis_again(ada: 
     assert Task.objects.count() == 1
 
 
+def test_a_check_tells_that_a_task_would_be_run_again_and_leaves_it_alone(ada: Person) -> None:
+    task_id = ended(ada, "done", nFiles=None)
+    before = TaskChange.objects.count(), Audit.objects.count()
+    answer = ada.post("tasks/check/", parameters("one", uniqueTaskName=True, nEvents=80))
+    assert (answer.status_code, answer.json()["again"]) == (200, task_id), answer.content
+    assert answer.json()["detail"].startswith(f"task {task_id} of this name would be run again: ")
+    assert (Task.objects.get().status, stored(task_id)) == ("done", parameters("one", uniqueTaskName=True))
+    assert (TaskChange.objects.count(), Audit.objects.count()) == before
+
+
 def running(ada: Person, state: str = "running", **more: Any) -> int:
     """A task of ada with a name that must be the only one, which runs; its one input was given up."""
     grid()

@@ -38,6 +38,20 @@ def test_a_task_is_registered_and_told_whole(ada: Person) -> None:
     assert (row.who, row.vo, row.object, row.outcome) == ("ada", "demo", f"task {told['id']}", "done")
 
 
+def test_a_task_is_checked_as_a_submission_is_and_nothing_is_kept(ada: Person) -> None:
+    wrong = parameters("t1", nEvents="many", nEvent=3)
+    assert faults(ada.post("tasks/check/", wrong), 422) == faults(ada.submit(wrong), 422)
+    audited = Audit.objects.count()
+    checked = ada.post("tasks/check/", parameters("t1"))
+    assert checked.status_code == 200, checked.content
+    told = checked.json()
+    assert (told["detail"], told["again"], told["user_name"], told["parents"]) == ("nothing is wrong with it", None, "ada", [])
+    assert nothing_registered()
+    assert Audit.objects.count() == audited
+    made = ada.submit(parameters("t1")).json()
+    assert made["notes"] == told["notes"]
+
+
 def test_a_task_with_a_step_before_the_others_may_leave_open_what_that_fills_in(ada: Person) -> None:
     step = {"transPath": "choose.py"}
     answer = ada.submit(reading("t1", "CHOSEN", preproSpec=step, nFiles="N_FILES"))

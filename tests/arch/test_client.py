@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_site.client import progress, tasks
+from broker_site.client import jobs, progress, tasks
 from broker_site.client.command.main import main
 from broker_site.client.outputs import STORED
+from brokerage.states import JOB
 from tests.arch.source import ROOT, Module, product, read
 from workqueues.states import MASTER_TYPES, OUTPUT_FILE, TASK
 
@@ -112,6 +113,7 @@ def test_names_of_states_in_the_client_are_those_that_there_are() -> None:
     assert frozenset(MASTER_TYPES) == progress.MASTERS
     assert tasks.WELL in TASK.final
     assert tasks.STUCK in TASK.states - TASK.final
+    assert jobs.WELL in JOB.final - set(JOB.unsuccessful)
     assert STORED in OUTPUT_FILE.stored
 
 

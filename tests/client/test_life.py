@@ -56,7 +56,9 @@ def test_a_program_is_submitted_watched_to_its_end_and_its_outputs_are_fetched(a
     assert ada("get", str(task.id), "-d", "here", "--name", "*000001*", "--force").code == 0
     assert (ada.folder / "here" / names[0]).read_text().splitlines() == made[0]
     job = Job.objects.order_by("id")[0]
-    assert "==> stdout <==" in ada("logs", str(job.id)).out
+    followed = ada("logs", "-f", str(job.id))
+    assert (followed.code, "==> stdout <==" in followed.out, f"job {job.id} finished at ALPHA" in followed.err) == (0, True, True)
+    assert ada("logs", str(job.id)).out == followed.out
     assert ada("get", str(job.id), "--job", "--log").out.endswith(".tgz\n")
 
 
@@ -80,6 +82,18 @@ def test_what_the_server_refuses_is_told_by_field_and_nothing_is_submitted(ada: 
     assert {("nEvents", "type"), ("nEvent", "unknown"), ("ramCount", "range")} <= fields(said)
     assert "trace id" in said.err
     assert said.out == ""
+    assert not Task.objects.exists()
+
+
+def test_a_dry_run_tells_what_a_submission_would_do_and_submits_nothing(ada: Broker) -> None:
+    said = ada("submit", documented(ada.folder), "--dry-run")
+    assert (said.code, said.out.splitlines()[0]) == (0, "t1 of ada (demo): nothing is wrong with it; nothing was submitted"), said
+    piped = ada("run", "--name", "t2", "--vo", "demo", "--jobs", "2", "--dry-run", "--json=task_name,again", "--", *PROGRAM)
+    assert piped.documents == [{"task_name": "t2", "again": None}]
+    wrong = ada("submit", documented(ada.folder, nEvent=3), "--dry-run")
+    assert (wrong.code, fields(wrong)) == (5, {("nEvent", "unknown")})
+    for words in ((), ("t1.json",), ("--name", "t3", "--vo", "demo")):
+        assert ada("run", *words).code == 2
     assert not Task.objects.exists()
 
 
@@ -141,6 +155,21 @@ def test_a_watched_task_that_fails_ends_with_1_and_its_errors_are_told(ada: Brok
     said = ended(watching, go_on)
     assert (said.code, said.documents) == (1, [{"id": task.id, "status": "failed"}])
     assert "PAYLOAD_EXIT of 1 jobs" in ada("why", str(task.id)).out
+
+
+def test_the_log_of_a_job_that_runs_is_waited_for(ada: Broker) -> None:
+    """Here no log is stored at the end, which is 3; that one is printed is in the test of a whole life."""
+    (queue,) = grid("ALPHA")
+    submitted(parameters("t1", nEvents=10, maxAttempt=1))
+    run_agents()
+    job = Job.objects.get()
+    early = ada("job", "log", "-f", str(job.id), "--timeout", "0.3", "--every", "0.2")
+    assert (early.code, f"job {job.id} is activated" in early.err, early.out) == (7, True, ""), early
+    following = ada.begin("logs", "--follow", str(job.id), "--every", "0.2")
+    said = ended(following, lambda: run_jobs(queue, BAD))
+    assert (said.code, f"job {job.id} failed at ALPHA" in said.err, "No log on storage" in said.err) == (3, True, True), said
+    stopped = ada.on_terminal("job", "log", "-f", "999999")
+    assert stopped.code == 3
 
 
 def test_commands_steer_tasks_and_ask_before_they_hit_several(ada: Broker) -> None:

@@ -9,9 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from brokerage.ledger.tally import count_changes
+from brokerage.models import Job, JobSpec
+from brokerage.rules.dispatch.settlement import Report
 from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, texts
-from tests.flow.steps import BAD, run_agents, run_jobs
+from tests.flow.steps import BAD, end, run_agents, run_jobs, take
 from workqueues.models import GlobalShare, Task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
@@ -55,6 +58,23 @@ def test_json_lines_csv_ids_and_addresses(ada: Broker, url: str) -> None:
     assert ada("show", "--json", str(task.id)).documents[0]["task_params"]["taskName"] == "t1"
 
 
+def test_ones_own_tasks_are_listed_and_pages_are_opened(ada: Broker, url: str) -> None:
+    mine = submitted(parameters("t1", userName="ada")).id
+    Task.objects.filter(id=submitted(parameters("t2")).id).update(user_name="bob")
+    assert ada("ls", "--mine", "-q").out == f"{mine}\n"
+    assert ada("ls", "--mine", "--url").out == f"{url}/tasks/?user_name=ada\n"
+    assert ada("ls", "--mine", "-u", "bob").code == 2
+    browser = ada.folder / "browser"
+    browser.write_text('#!/bin/sh\necho "$1" > opened\n')
+    browser.chmod(0o755)
+    assert ada("task", "show", str(mine), "--web", BROWSER=f"{browser} %s").code == 0
+    assert (ada.folder / "opened").read_text() == f"{url}/tasks/{mine}/\n"
+    assert ada("ls", "status=done", "--web", BROWSER=f"{browser} %s").out == ""
+    assert (ada.folder / "opened").read_text() == f"{url}/tasks/?status=done\n"
+    none = ada("ls", "--web", BROWSER="/bin/false %s")
+    assert (none.code, f"No browser opens here: {url}/tasks/" in none.err) == (2, True)
+
+
 def test_a_long_list_is_read_page_after_page_and_says_where_it_was_cut(ada: Broker) -> None:
     first = submitted(parameters("t0"))
     Task.objects.bulk_create(Task(**{**_columns(first), "task_name": f"many.{n}"}) for n in range(1200))
@@ -89,14 +109,57 @@ def test_jobs_queues_shares_and_datasets_are_listed_and_shown(ada: Broker) -> No
     number = jobs.rows[0][0]
     assert ada("job", "show", number).out.startswith(f"Job {number} t1.")
     assert "activated -> sent" in ada("job", "show", number).out
+    assert ada("job", "show", number).out.splitlines()[3] == "  1 core, 500 MB, no limit of time"
+    Job.objects.filter(id=number).update(core_count=8)
+    JobSpec.objects.filter(job_id=number).update(walltime_s=7200)
+    assert ada("job", "show", number).out.splitlines()[3] == "  8 cores, 500 MB, at most 2 h 0 min"
     assert ada("queue", "ls").rows[0][:3] == ["ALPHA", "online", "SITE_ALPHA"]
     assert "maxrss 8000" in ada("queue", "show", "ALPHA").out
     assert ada("queue", "show", "NONE").code == 3
     assert [row[0] for row in ada("share", "tree").rows][:2] == ["Production", "  Reco"]
-    assert "value 30" in ada("share", "show", "Reco").out
+    shown = ada("share", "show", "Reco").out
+    assert shown.startswith("Share Reco of demo, below Production\n  value 30")
+    assert "_" not in shown, "words, not names of columns"
     assert ada("share", "show", "None").code == 3
     assert {row[2] for row in ada("dataset", "ls", f"task={task.id}").rows} >= {"output", "log", "pseudo_input"}
     assert "100 %: 4 of 4 done" in ada("show", str(task.id)).out
+    (output,) = ada("dataset", "ls", f"task={task.id}", "type=output", "-q").out.split()
+    told = ada("dataset", "show", output)
+    assert told.code == 0, told.err
+    assert told.out.startswith(f"Dataset {output} ")
+    assert f"(demo): output of task {task.id}\n" in told.out
+    assert "  4 files: 4 used, 4 finished\n" in told.out
+    assert ada("dataset", "show", output, "--json=id,n_files").documents == [{"id": int(output), "n_files": 4}]
+    assert ada("dataset", "show", output, "--url").out.endswith(f"/datasets/{output}/\n")
+    assert ada("dataset", "show", "999999").code == 3
+
+
+def test_errors_are_listed_once_each_by_place_and_of_a_task(ada: Broker, url: str) -> None:
+    (alpha,) = grid("ALPHA")
+    count_changes(1)  # the first call only begins
+    task = submitted(parameters("t1", userName="ada", nEvents=50, nEventsPerJob=10, maxAttempt=1))
+    run_agents(3)
+    for n in range(4):
+        end(take(alpha), Report("failed", error_code="STAGEIN", error_message=f"no file /data/{n}/x.{n}"))
+    end(take(alpha), Report("failed", error_code="PAYLOAD", exit_code=65, error_message=HOSTILE))
+    count_changes(10_000)
+    first, second = ada("errors").rows
+    assert first[1:7] == ["4", "pilot", "STAGEIN", "0", "ALPHA 4", "ada 4"]
+    assert (first[9], second[1], second[4]) == ("no file *", "1", "65")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", first[7])
+    assert unsafe(ada.on_terminal("errors", columns=300).out) == []
+    assert ada("errors", "-q", "-n", "1").out.split() == [first[0]]
+    assert ada("errors", f"error={first[0]}", "--json=code,jobs").documents == [{"code": "STAGEIN", "jobs": 4}]
+    assert ada("errors", "--by", "site").rows == [["SITE_ALPHA", "4", "STAGEIN"], ["SITE_ALPHA", "1", "PAYLOAD"]]
+    assert ada("errors", "--by", "site", "code=PAY*", "--json=site,jobs").documents == [{"site": "SITE_ALPHA", "jobs": 1}]
+    assert [row[:2] for row in ada("errors", "--by", "queue", "code=PAY*").rows] == [["ALPHA", "1"]]
+    assert [row[:2] for row in ada("errors", "queue=ALPHA", "--by", "user").rows] == [["(others)", "4"], ["(others)", "1"]]
+    assert [row[:2] for row in ada("errors", "--task", str(task.id)).rows] == [["STAGEIN", "4"], ["PAYLOAD", "1"]]
+    assert ada("errors", "queue=ALPHA", "--window", "7d", "--url").out == f"{url}/errors/?queue=ALPHA&window=7d\n"
+    assert ada("errors", "--window", "1y").code == 5
+    assert ada("errors", "--task", "999999").code == 3
+    for words in (("--by", "queue"), ("queue=ALPHA",), ("--window", "1h")):
+        assert ada("errors", "--task", str(task.id), *words).code == 2
 
 
 def test_nothing_that_a_server_sends_steers_a_terminal(ada: Broker) -> None:

@@ -13,9 +13,10 @@ from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig.exchange import exported
 from broker_site.foundation.gdpconfig.models import ChangeSet, Override
 from brokerage.models import BulkAction
-from tests.builders import parameters, submitted
+from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, Said, ended
 from tests.client.conftest import BrokerOf
+from tests.flow.steps import run_agents
 from workqueues.models import GlobalShare, Task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
@@ -114,6 +115,8 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     # What is exported is what the administration writes, and it comes back.
     kept = root("cfg", "export")
     assert kept.out == exported()
+    as_yaml = root("cfg", "export", "--yaml")
+    assert as_yaml.out == exported("yaml")
     pattern = "watcher.HEARTBEAT_TIMEOUT_analysis"
     assert root("cfg", "set", f"pandaserver:{pattern}=3h", "-m", "x", "--yes").code == 0
     assert root("cfg", "get", f"pandaserver:{pattern}", "-q").out == "3h\n"
@@ -121,6 +124,8 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     again = root("cfg", "apply", "-", "--only", "-m", "as it was", "--yes", stdin=kept.out)
     assert again.code == 0, again.err
     assert sorted(Override.objects.values_list("name", "value")) == [("NQUEUELIMITSITE", "30"), ("NQUEUELIMITSITE", "40")]
+    unlike = root("cfg", "diff", "-", "--only", stdin=as_yaml.out)
+    assert (unlike.code, "nothing to change" in unlike.err) == (0, True), unlike.err
     assert root("cfg", "history", "-q", "name=NQUEUE*").out.split() == ["5", "4", "2", "1"]
     assert f"  pandaserver:{pattern}: 3h -> none" in root("cfg", "show", "5").out
     assert root("cfg", "show", "999").code == 3
@@ -161,6 +166,34 @@ def test_one_proposes_another_approves_or_declines(broker_of: BrokerOf) -> None:
     ]  # fmt: skip
     assert bob("cfg", "approve", "999", "--yes").code == 3
     assert broker_of("eve", ("demo", "submitter"))("cfg", "decline", first, "-m", "x").code == 4
+
+
+def test_priority_share_needs_and_split_rule_of_a_task_are_set(broker_of: BrokerOf) -> None:
+    grid("ALPHA")
+    for name, label in (("Work", ".*"), ("Express", "none")):
+        GlobalShare.objects.create(name=name, vo="demo", value=50, prod_source_label=label)
+    first, other = (submitted(parameters(f"t{n}")).id for n in range(2))
+    run_agents(1, ("refine", "feed", "assign", "generate"))
+    olga = broker_of("olga", ("demo", "operator"))
+    said = olga("task", "set", str(first), "priority=900", "share=Express", "-m", "they wait for it", "ramCount=3000")
+    assert (said.code, said.err, len(said.out.splitlines())) == (0, "", 3), said
+    task = Task.objects.get(id=first)
+    assert (task.current_priority, task.gshare, task.ram_count) == (900, "Express", 3000)
+    both = ("task", "set", str(first), str(other), "nMaxFilesPerJob=3")
+    unasked = olga(*both)
+    assert (unasked.code, "change 2 tasks" in unasked.err) == (2, True)
+    changed = olga(*both, "--yes", "--json=before,after")
+    assert (changed.code, len(changed.documents)) == (0, 2), changed
+    assert olga("task", "set", str(first), "nMaxFilesPerJob=", "--json").documents[0]["after"] != changed.documents[0]["after"]
+    misspelt = olga("task", "set", str(first), "prioirty=1")
+    assert (misspelt.code, "hint: there are: priority, share, ramCount" in misspelt.err) == (5, True), misspelt
+    assert olga("task", "set", str(first), "priority=high").code == 5
+    nearest = olga("task", "set", str(first), "share=Expres")
+    assert (nearest.code, "Express" in nearest.err) == (5, True)
+    for words in ((str(first),), ("priority=1",), (str(first), "priority=1", "priority=2")):
+        assert olga("task", "set", *words, "--yes").code == 2
+    assert olga("task", "set", "999999", "priority=1").code == 3
+    assert broker_of("ada", ("demo", "submitter"))("task", "set", str(first), "priority=1").code == 4
 
 
 def test_tokens_are_made_with_limits_listed_and_revoked(ada: Broker) -> None:
@@ -207,3 +240,22 @@ def test_all_that_match_are_asked_of_begun_followed_and_stopped(ada: Broker, url
     with pytest.raises(Refused):
         client.bulk.count("jobs", "retry", task_name="other")
     assert ada("job", "kill", "task=999", "--yes").code == 5
+
+
+def test_a_draft_that_a_person_wrote_as_yaml_is_tried_and_applied_and_a_fault_has_its_line(
+    broker_of: BrokerOf, tmp_path: Path
+) -> None:
+    eve = broker_of("eve", ("demo", "share-editor"))
+    file = tmp_path / "tree.yaml"
+    file.write_text("# as agreed\nshares:\n- name: Top\n  vo: demo\n  value: 80\n  throttled: false\n")
+    tried = eve("share", "diff", str(file))
+    assert (tried.code, values()) == (0, {}), tried.err
+    assert "share Top for demo: value 80 (new)" in tried.out
+    assert eve("share", "apply", str(file), "-m", "first", "--yes").code == 0
+    assert values() == {"Top": 80}
+    file.write_text("shares:\n- name: Top\n  vo: demo\n  value: *half\n")
+    refused = eve("share", "apply", str(file), "-m", "x", "--yes")
+    assert refused.code != 0
+    assert "line 4: aliases" in refused.err
+    file.write_text("overrides: []\n")
+    assert "expected is an object with lists shares, work_queues" in eve("share", "diff", str(file)).err

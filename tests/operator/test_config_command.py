@@ -150,7 +150,7 @@ def test_shares_and_work_queues_go_with_the_overrides_and_a_list_that_is_not_nam
     config("import", file(tmp_path, '{"shares": [{"name": "Top", "vo": "demo", "value": 60}]}'), "--reason", "x", "--only")
     assert list(GlobalShare.objects.values_list("name", flat=True)) == ["Top"]
     assert WorkQueue.objects.count() == 2
-    with pytest.raises(CommandError, match=r"lines\[0\].queue_order: evgen \(demo, managed\) has the order 1 already"):
+    with pytest.raises(CommandError, match=r"work_queues\[0\].queue_order: evgen \(demo, managed\) has the order 1 already"):
         config("import", file(tmp_path, '{"work_queues": [{"name": "q", "vo": "*", "queue_order": 1}]}'), "--reason", "x")
 
 
@@ -172,3 +172,67 @@ def test_any_text_that_can_be_set_survives_the_file(values: list[str]) -> None:
 def _steps() -> list[Step]:
     rows = sorted(Override.objects.all(), key=lambda override: override.place)
     return [Step(n, row.place, row.value, row.until, row.value, row.until) for n, row in enumerate(rows)]
+
+
+def test_what_was_exported_as_yaml_is_read_by_people_and_imported_again(tmp_path: Path) -> None:
+    some()
+    text, before = config("export", "--format", "yaml"), stored()
+    assert text.startswith("overrides:\n- key: agents.PERIOD_reap\n  value: 20s\n  until: ")
+    assert "- key: jobbroker.NQUEUED_SAT_CAP\n  vo: atlas\n  value: 15\n" in text
+    assert '\nwork_queues:\n- name: default\n  vo: "*"\n  queue_order: 1000\n' in text
+    for component, name, vo in (("jobbroker", "NQUEUED_SAT_CAP", ""), ("agents", "PERIOD_reap", "")):
+        remove_override(component, name, vo=vo, who="bob", why="x")
+    assert "jobbroker.NQUEUED_SAT_CAP: none -> '150'" in config("import", file(tmp_path, text), "--reason", "back")
+    assert stored() == before
+    assert "all of it holds already" in config("import", file(tmp_path, text), "--reason", "again", "--only")
+
+
+YAML_SHARES = """\
+# what the meeting agreed on
+shares:
+- name: Top
+  vo: demo
+  value: 60        # percent
+- name: MC
+  vo: demo
+  parent: Top
+  value: 40
+  throttled: {throttled}
+"""
+
+
+def test_a_file_that_a_person_wrote_is_imported_and_its_faults_have_line_field_and_rule(tmp_path: Path) -> None:
+    with pytest.raises(CommandError) as refused:
+        config("import", file(tmp_path, YAML_SHARES.format(throttled="yes")), "--reason", "x")
+    assert "shares[1].throttled: line 10: throttled: true or false is expected (type)" in str(refused.value)
+    assert not GlobalShare.objects.exists()
+    assert "Applied" in config("import", file(tmp_path, YAML_SHARES.format(throttled="false")), "--reason", "x")
+    assert list(GlobalShare.objects.order_by("name").values_list("name", "value", "throttled")) == [
+        ("MC", 40, False),
+        ("Top", 60, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("overrides:\n- key: jobbroker.NQUEUED_SAT_CAP\n", "overrides[0].value: line 2: overrides[0]: a value is needed"),
+        (
+            "overrides:\n- key: jobbroker.NQUEUED_SAT_CAP\n  value: on\n",
+            "overrides[0].value: line 3: NQUEUED_SAT_CAP: 'on' is not a whole number",
+        ),
+        ("overrides:\n- key: a.B\n  valeu: 7\n  value: 7\n", "overrides[0].valeu: line 3: overrides[0]: 'valeu' is not known"),
+        (
+            "overrides:\n- key: a.B\n  value: 7\n  until: soon\n",
+            "overrides[0].until: line 4: overrides[0]: until is to be a time",
+        ),
+        ("overrides: 7\n", "overrides: line 1: overrides is to be a list (type)"),
+        ("overrides:\n- key: *all\n", "document: it is no YAML that can be read: line 2: aliases"),
+        ("just words", "the members overrides, shares, work_queues"),
+    ],
+)
+def test_a_bad_yaml_file_is_told_by_line_and_changes_nothing(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(CommandError, match="Nothing was changed") as refused:
+        config("import", file(tmp_path, text), "--reason", "x")
+    assert told in str(refused.value)
+    assert not ChangeSet.objects.exists()

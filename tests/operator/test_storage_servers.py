@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -17,11 +18,12 @@ from django.core.management import CommandError, call_command
 from brokerage.feeds.storage_roots import look_at_all
 from brokerage.models import StorageEndpoint
 from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.remote_storage import download
 from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.pilots import storage_roots
 from brokerage.queries.signed_places import storage_key
 from monitoring.queries.job import Copy, OutputRow
-from monitoring.stored_files import Unreadable, content
+from monitoring.stored_files import TooLarge, Unreadable, content, signed_link
 from tests.builders import catalogue_dataset, grid
 from tests.flow.steps import run_agents
 from tests.pilot.peer import adler
@@ -138,6 +140,24 @@ def test_a_page_shows_a_file_that_lies_behind_a_server(server: Serving) -> None:
     server.stop()
     with pytest.raises(Unreadable, match="storage ALPHA_DISK is down"):
         content(out)
+
+
+def test_a_file_too_large_for_the_page_is_fetched_by_a_link_signed_for_it_alone_and_a_minute(
+    server: Serving, tmp_path: Path
+) -> None:
+    (server.root / "large").write_bytes(bytes(10_000_001))
+    (server.root / "other").write_bytes(b"secret")
+    out = OutputRow(1, "out", "d", "output", "finished", 10_000_001, "", None, (Copy("ALPHA_DISK", "large"),), False, None)
+    with pytest.raises(TooLarge):
+        content(out)
+    link = signed_link(out)
+    left = int(parse_qs(urlsplit(link).query)["expires"][0]) - time.time()
+    assert 0 < left <= 61
+    assert download("ALPHA_DISK", link, tmp_path / "fetched").size == 10_000_001
+    with pytest.raises(PermissionError):
+        download("ALPHA_DISK", link.replace("/large?", "/other?"), tmp_path / "stolen")
+    StorageEndpoint.objects.update(root_state="down")
+    assert signed_link(out) == ""
 
 
 def test_a_new_key_is_known_before_it_is_used(server: Serving) -> None:

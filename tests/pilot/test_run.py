@@ -140,6 +140,21 @@ read("a.root")
 """
 
 
+def test_the_log_keeps_head_and_tail_of_what_is_longer_than_the_server_lets_it_be(slot: Slot, peer: Peer) -> None:
+    slot.program("talks", "echo begin; head -c 100000 /dev/zero | tr '\\0' x; echo end; echo short >&2")
+    log = {"lfn": "job.log.tgz", "storage": "DISK", "path": str(slot.storage / "job.log.tgz"), "type": "log"}
+    job = peer.offer("talks", outputs=[log], log_max=1000)
+    slot.run()
+    assert slot.report(job)["status"] == "finished"
+    texts = unpacked((slot.storage / "job.log.tgz").read_bytes())
+    head, between, tail = texts["stdout"].split(b"\n---")[0], texts["stdout"].split(b"---")[1], texts["stdout"][-500:]
+    assert head.startswith(b"begin\nxxx")
+    assert len(head) == 500
+    assert between == b" 99010 bytes are left out here "
+    assert tail.endswith(b"xxx" + b"end\n")
+    assert texts["stderr"] == b"short\n"
+
+
 def test_a_python_failure_is_told_by_its_last_line_and_its_log_is_stored_and_reported(slot: Slot, peer: Peer) -> None:
     (slot.software / "read.py").write_text(TRACEBACK)
     (slot.software / "fill.py").write_text("open('out', 'wb').write(bytes(3_000_000))")

@@ -17,6 +17,7 @@ from broker_site.foundation.rest.filtering import (
     NumberFilter,
     TimeFilter,
     is_named,
+    last_hours,
 )  # fmt: skip
 from workqueues.models import ChildBroker, Dataset, ElementGroup, Task
 from workqueues.models.dataset import STATUSES as DATASET_STATUSES
@@ -41,8 +42,9 @@ class TaskFilter(ListFilter):
     in_order = frozenset({"vo"})
     aliases = {
         "name": "task_name", "user": "user_name", "gshare": "share", "current_priority": "priority", "jeditaskid": "id",
-        "created": "creation_date", "type": "task_type",
+        "created": "creation_date", "type": "task_type", "hours": "status_since",
     }  # fmt: skip
+    reworded = {"hours": last_hours}
 
     status = AnyOf(TASK.states, label="Status")
     task_name = NameFilter(label="Name", help_text=f"name; {WILD}")

@@ -12,6 +12,7 @@ from workqueues.api.elements import Elements
 from workqueues.api.read_grants import ReadGrants
 from workqueues.api.shares import Shares, WorkQueueRows
 from workqueues.api.submission_form import submission_page
+from workqueues.api.submission_trial import CheckTask
 from workqueues.api.task_commands import button_view, rest_view
 from workqueues.api.tasks import TaskHistory, Tasks
 from workqueues.api.throttling import ThrottleVerdicts
@@ -19,6 +20,7 @@ from workqueues.rules.task.commands import COMMANDS
 
 urlpatterns = [
     path("tasks/", Tasks.as_view({"get": "list", "post": "create"}), name="task-list"),
+    path("tasks/check/", CheckTask.as_view(), name="task-check"),
     path("tasks/<int:task_id>/", Tasks.as_view({"get": "retrieve"}), name="task-detail"),
     *(path(f"tasks/<int:task_id>/{name}/", rest_view(command), name=f"task-{name}") for name, command in COMMANDS.items()),
     path("tasks/<int:task_id>/history/", TaskHistory.as_view({"get": "list"}), name="task-history"),

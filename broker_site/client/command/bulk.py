@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import COMMENT, CSV, JSON, QUIET, TIMEOUT, URL, Verb, option
+from broker_site.client.command.grammar import COMMENT, CSV, JSON, QUIET, TIMEOUT, URL, WEB, Verb, option
 from broker_site.client.command.lists import limited
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, filters, numbers
@@ -135,7 +135,7 @@ VERBS: Sequence[Verb] = (
         list_acts,
         (option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"), JSON, CSV, QUIET),
     ),
-    Verb(("bulk", "show"), "tell how far an act is, and what was skipped", show, (_ACT, JSON, URL)),
+    Verb(("bulk", "show"), "tell how far an act is, and what was skipped", show, (_ACT, JSON, URL, WEB)),
     Verb(("bulk", "watch"), "follow an act to its end; Ctrl-C stops the looking, not the act", watch, (_ACT, TIMEOUT, JSON)),
     Verb(("bulk", "stop"), "do nothing more of an act; what is done stays done", stop, (_ACT, COMMENT, JSON)),
 )

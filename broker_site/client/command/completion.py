@@ -1,4 +1,8 @@
-"""`completion`: scripts for bash, zsh and fish, made from the parser itself."""
+"""`completion`: scripts for bash, zsh and fish, made from the parser itself.
+
+Names and numbers of what there is are asked of the server, where it answers at once; what is more than letters, digits and a few
+signs is left out, for a shell would expand it.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,25 @@ from broker_site.client.errors import OK
 SHELLS = ("bash", "zsh", "fish")
 Tree = Mapping[tuple[str, ...], Sequence[tuple[str, str]]]
 """Words said so far -> words that may come next, each with what it does."""
+Live = Mapping[tuple[str, ...], str]
+
+LIVE = {
+    "task": "task ls -q -n 30", "get": "task ls -q -n 30", "job": "job ls -q -n 30", "logs": "job ls -q -n 30",
+    "queue": "queue ls -q -n 0", "share": "share tree -q", "dataset": "dataset ls -q -n 30",
+}  # fmt: skip
+"""First word of a command that takes a name or number -> the command that lists those."""
+TAKES = ("id", "ids", "name")
+CAP_S = 1
+"""Longer nobody waits for a word: without an answer there are none of these."""
+PLAIN = "^[A-Za-z0-9_.:@+-]+$"
+ASK = f"GRIDBROKER_PATIENCE=0 timeout {CAP_S} broker"
+FILTER = f"2>/dev/null | grep -E '{PLAIN}'"
 
 
 def completion(session: Session) -> int:
     tree = dict(_tree(session.options.parser, ()))
-    lines = {"bash": _bash, "zsh": _zsh, "fish": _fish}[session.options.shell](tree)
+    live = dict(_live(session.options.parser, ()))
+    lines = {"bash": _bash, "zsh": _zsh, "fish": _fish}[session.options.shell](tree, live)
     for line in lines:
         session.printer.line(line)
     return OK
@@ -37,7 +55,24 @@ def _tree(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tu
     yield said, words
 
 
-def _bash(tree: Tree) -> Iterator[str]:
+def _live(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Words said so far -> the command that lists what may come next."""
+    verb = parser.get_default("verb")
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from _live(below, (*said, name))
+        elif verb is not None and not action.option_strings and action.dest in TAKES and verb.words[0] in LIVE:
+            yield said, LIVE[verb.words[0]]
+
+
+def _cases(live: Live) -> Iterator[tuple[str, str]]:
+    """Patterns of a shell's `case` -> what lists the words."""
+    for command in dict.fromkeys(live.values()):
+        yield "|".join(shlex.quote("".join(f" {word}" for word in said)) for said in live if live[said] == command), command
+
+
+def _bash(tree: Tree, live: Live) -> Iterator[str]:
     """The words said so far that are commands choose a line of cases."""
     yield "_broker() {"
     yield '    local said="" word words'
@@ -51,13 +86,17 @@ def _bash(tree: Tree) -> Iterator[str]:
         key = shlex.quote("".join(f" {word}" for word in said))
         yield f"        {key}) words={shlex.quote(' '.join(word for word, _ in words))} ;;"
     yield "    esac"
+    yield '    [[ ${COMP_WORDS[COMP_CWORD]} == -* ]] || case "$said" in'
+    for pattern, command in _cases(live):
+        yield f'        {pattern}) words="$words $({ASK} {command} {FILTER})" ;;'
+    yield "    esac"
     yield '    COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))'
     yield '    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))'
     yield "}"
     yield "complete -F _broker broker"
 
 
-def _zsh(tree: Tree) -> Iterator[str]:
+def _zsh(tree: Tree, live: Live) -> Iterator[str]:
     yield "#compdef broker"
     yield "_broker() {"
     yield '    local said="" word'
@@ -73,12 +112,16 @@ def _zsh(tree: Tree) -> Iterator[str]:
         described = " ".join(shlex.quote(f"{word}:{about}") for word, about in words)
         yield f"        ({key}) choices=({described}) ;;"
     yield "    esac"
+    yield '    [[ ${words[CURRENT]} == -* ]] || case "$said" in'
+    for pattern, command in _cases(live):
+        yield f'        ({pattern}) choices+=(${{(f)"$({ASK} {command} {FILTER})"}}) ;;'
+    yield "    esac"
     yield "    _describe command choices || _files"
     yield "}"
     yield "compdef _broker broker"
 
 
-def _fish(tree: Tree) -> Iterator[str]:
+def _fish(tree: Tree, live: Live) -> Iterator[str]:
     yield "function __broker_said"
     yield '    set -l said ""'
     yield "    for word in (commandline -opc)[2..-1]"
@@ -92,6 +135,9 @@ def _fish(tree: Tree) -> Iterator[str]:
         for word, about in words:
             condition = _fish_text(f'__broker_said "{key}"')
             yield f"complete -c broker -n {condition} -a {_fish_text(word)} -d {_fish_text(about)}"
+    for said, command in live.items():
+        condition = _fish_text(f'__broker_said "{"".join(f" {word}" for word in said)}"')
+        yield f"complete -c broker -n {condition} -a {_fish_text(f'(env {ASK} {command} {FILTER})')}"
 
 
 def _fish_text(text: str) -> str:

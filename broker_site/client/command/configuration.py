@@ -22,7 +22,7 @@ from broker_site.client.command.drafting import (
     take_file,
     told,
 )  # fmt: skip
-from broker_site.client.command.grammar import CSV, JSON, LIST, QUIET, URL, YES, Verb, option
+from broker_site.client.command.grammar import CSV, JSON, LIST, QUIET, URL, WEB, YES, Verb, option
 from broker_site.client.command.lists import limited, query, time_span
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, filters, numbers
@@ -94,6 +94,9 @@ def _keys(session: Session, entries: Sequence[Mapping[str, Any]]) -> int:
 
 
 def export(session: Session) -> int:
+    if session.options.yaml:
+        session.printer.line(session.client.config.export_yaml(session.options.vo).rstrip("\n"))
+        return OK
     revision, document = session.client.config.export(session.options.vo)
     session.printer.line(text_of(document).rstrip("\n"))
     session.tell(f"this is revision {revision}")
@@ -152,12 +155,12 @@ def _revision(session: Session) -> int:
 _KEY_VO = option("--vo", default="", metavar="VO", help="for this VO; without it for all that have none of their own")
 _REVISION = option("revision", metavar="REVISION", help="number of a change set")
 VERBS: Sequence[Verb] = (
-    Verb(("cfg", "ls"), "list keys with what holds", list_keys, (*(each for each in LIST[:1]), JSON, CSV, QUIET, URL)),
+    Verb(("cfg", "ls"), "list keys with what holds", list_keys, (*(each for each in LIST[:1]), JSON, CSV, QUIET, URL, WEB)),
     Verb(
         ("cfg", "get"),
         "what holds for a key, and where that comes from",
         get,
-        (option("key", metavar="KEY", help="component.NAME, parts filled in; or NAME alone"), _KEY_VO, JSON, QUIET, URL),
+        (option("key", metavar="KEY", help="component.NAME, parts filled in; or NAME alone"), _KEY_VO, JSON, QUIET, URL, WEB),
     ),
     Verb(
         ("cfg", "set"),
@@ -180,11 +183,14 @@ VERBS: Sequence[Verb] = (
         ("cfg", "export"),
         "print overrides, shares and work queues as a draft to keep or edit",
         export,
-        (option("--vo", default="", metavar="VO", help="only what is for this VO"),),
+        (
+            option("--vo", default="", metavar="VO", help="only what is for this VO"),
+            option("--yaml", action="store_true", help="as YAML, a member a line"),
+        ),
     ),
     Verb(("cfg", "diff"), "what a draft would change", diff, (FILE, ONLY, OF_VO, BASE, JSON)),
     Verb(("cfg", "apply"), "import a draft: see what it would do, then apply it", apply, (FILE, ONLY, OF_VO, BASE, *APPLY)),
     Verb(("cfg", "history"), "list change sets, newest first", history, LIST),
-    Verb(("cfg", "show"), "tell of one change set", show, (_REVISION, JSON, URL)),
+    Verb(("cfg", "show"), "tell of one change set", show, (_REVISION, JSON, URL, WEB)),
     Verb(("cfg", "revert"), "take a change set back", revert, (_REVISION, REASON, DRY, YES, JSON)),
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from broker_site.client.command.grammar import JSON, YES, option
 from broker_site.client.command.session import Session
-from broker_site.client.drafts import LISTS, Line, differences, lines_between, place, read
+from broker_site.client.drafts import LISTS, Entry, Line, checked, differences, is_json, lines_between, place, read
 from broker_site.client.errors import OK, USAGE, Fault, Refused, Unusable
 
 Row = Mapping[str, Any]
@@ -27,7 +27,7 @@ DRY = option("--dry-run", action="store_true", help="only tell what would change
 PROPOSE = option("--propose", action="store_true", help="keep it for somebody else to approve, as some keys want it")
 ONLY = option("--only", action="store_true", help="remove what the lists of the draft do not name")
 OF_VO = option("--vo", default="", metavar="VO", help="with --only: remove only what is for this VO")
-FILE = option("file", metavar="FILE", help="the draft, as export writes it; - for standard input")
+FILE = option("file", metavar="FILE", help="the draft, JSON or YAML, as export writes it; - for standard input")
 APPLY = (REASON, TICKET, DRY, PROPOSE, YES, JSON)
 
 
@@ -62,10 +62,15 @@ def take_file(session: Session, known: Iterable[str], dry: bool = False) -> int:
     """Try the draft in a file and apply it; `dry`: only tell what it would change."""
     options = session.options
     options.dry_run = dry or options.dry_run
-    wanted = read(draft_text(session, options.file), known)
+    wanted = understood(session, draft_text(session, options.file), known)
     base, standing = session.client.config.export(options.vo, [name for name in LISTS if name in wanted])
     lines = lines_between(standing, wanted, options.only)
     return proceed(session, lines, base if options.base is None else options.base)
+
+
+def understood(session: Session, text: str, known: Iterable[str]) -> dict[str, list[Entry]]:
+    """The document of a draft. JSON is read here, YAML by the server."""
+    return read(text, known) if is_json(text) else checked(session.client.config.read_draft(text), known)
 
 
 def applied(session: Session, made: Row) -> int:

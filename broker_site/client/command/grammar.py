@@ -46,12 +46,13 @@ JSON = option(
 CSV = option("--csv", action="store_true", help="CSV with a line of titles")
 QUIET = option("-q", "--quiet", action="store_true", help="ids alone")
 URL = option("--url", action="store_true", help="print the address of the page instead")
+WEB = option("--web", action="store_true", help="open the page in a browser instead")
 LIST = (
     option("filters", nargs="*", metavar="NAME=VALUE", help="filters as the server knows them; names may have * and ?"),
     option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"),
-    JSON, CSV, QUIET, URL,
+    JSON, CSV, QUIET, URL, WEB,
 )  # fmt: skip
-SHOW = (JSON, URL)
+SHOW = (JSON, URL, WEB)
 IDS = option("ids", nargs="+", metavar="ID", help="numbers, or - for those on standard input")
 ONE = option("id", metavar="ID", help="its number")
 NAME = option("name", metavar="NAME", help="its name")

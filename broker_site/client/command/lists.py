@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import CSV, JSON, LIST, NAME, ONE, QUIET, SHOW, URL, Verb, option
+from broker_site.client.command.grammar import CSV, JSON, LIST, NAME, ONE, QUIET, SHOW, URL, WEB, Verb, option
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, filters, numbers
 from broker_site.client.connection import segment
@@ -39,6 +39,11 @@ DATASETS = (
     column("n_files", "files", right=True), column("n_files_finished", "finished", right=True),
     column("n_files_failed", "failed", right=True), column("dataset_name", "name"),
 )  # fmt: skip
+_FILES = (
+    ("n_files_used", "used"), ("n_files_finished", "finished"), ("n_files_failed", "failed"), ("n_files_on_hold", "on hold"),
+    ("n_files_missing", "missing"), ("n_files_waiting", "waiting"),
+)  # fmt: skip
+"""Counters of a dataset, and their words; those of none are left out."""
 _SPAN = re.compile(r"(\d{1,6})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -48,6 +53,10 @@ def list_tasks(session: Session) -> int:
     options = session.options
     chosen = filters(options.filters)
     chosen.update({name: value for name, value in (("status", options.status), ("user_name", options.user)) if value})
+    if options.mine:
+        if "user_name" in chosen:
+            raise Unusable("Whose tasks?", "--mine names an owner, and so does --user or user_name=", "leave one of them out")
+        chosen["user_name"] = str(session.client.connection.get("me/")["name"])
     if session.page(f"/tasks/{query(chosen)}"):
         return OK
     found: Iterable[Row] = (task.row for task in session.client.tasks.list(limit=None, **chosen))
@@ -71,6 +80,33 @@ def list_queues(session: Session) -> int:
     if not session.page("/queues/"):
         session.printer.rows(limited(session, session.client.queues.list(limit=None, **chosen)), QUEUES, key="name")
     return OK
+
+
+def show_dataset(session: Session) -> int:
+    (number,) = numbers([session.options.id], session.stdin)
+    if not session.page(f"/datasets/{number}/"):
+        row = session.client.datasets.get(number)
+        session.printer.document(row, _dataset_lines(row))
+    return OK
+
+
+def _dataset_lines(row: Row) -> Iterator[str]:
+    yield f"Dataset {row['id']} {row['dataset_name']} ({row['vo']}): {row['type']} of task {row['task_id']}"
+    yield f"  {row['status']} since {terminal.moment(row['status_since'])} UTC{', no longer used' if row['excluded'] else ''}"
+    counts = [f"{n} {word}" for name, word in _FILES if (n := row[name])]
+    yield f"  {terminal.count(row['n_files'], 'file')}{': ' if counts else ''}{', '.join(counts)}"
+    if row["n_events"]:
+        yield f"  {terminal.count(row['n_events'], 'event')}, {row['n_events_used']} done"
+    for name, word in (
+        ("container_name", "container"), ("data_vo", "data of"), ("destination", "goes to"), ("site", "written at"),
+        ("collected_at", "collected at"), ("also_at", "also wanted at"), ("attributes", "attributes"),
+    ):  # fmt: skip
+        if told := terminal.cell(row[name]):
+            yield f"  {word} {told}"
+    if row["state"]:
+        read = f", read {terminal.moment(row['state_check_time'])} UTC" if row["state_check_time"] else ""
+        yield f"  in the catalogue {row['state']}{read}"
+    yield f"  known since {terminal.moment(row['creation_time'])} UTC"
 
 
 def list_datasets(session: Session) -> int:
@@ -118,7 +154,9 @@ def _job_lines(row: Row) -> Iterator[str]:
     where = row["computing_queue"] or f"open to {', '.join(row['open_to']) or 'no queue'}"
     yield f"  {row['status']} since {terminal.moment(row['status_since'])} UTC, {where}"
     yield f"  {row['spec']['transformation']} {row['spec']['job_parameters']}"
-    yield f"  {row['core_count']} cores, {row['spec']['ram_mb']} MB, {row['spec']['walltime_s']} s"
+    memory = f"{row['spec']['ram_mb']} MB" if row["spec"]["ram_mb"] else "no demand of memory"
+    longest = f"at most {terminal.span(row['spec']['walltime_s'])}" if row["spec"]["walltime_s"] else "no limit of time"
+    yield f"  {terminal.count(row['core_count'], 'core')}, {memory}, {longest}"
     if result := row["result"]:
         error = f", {result['error_code']}: {result['error_message']}" if result["error_code"] else ""
         yield f"  ended on {result['host'] or 'no host'} with exit code {result['exit_code']}{error}"
@@ -158,6 +196,9 @@ SHARE = (
 )  # fmt: skip
 
 
+_HS06 = (("target", "target"), ("entitled", "entitled to"), ("used", "used"), ("queued", "queued"))
+
+
 def show_tree(session: Session) -> int:
     if not session.page("/shares/"):
         session.printer.rows(session.client.shares.list(), SHARE, key="name")
@@ -172,8 +213,31 @@ def show_share(session: Session) -> int:
     if not named:
         raise Refused(404, {"title": "Not found", "detail": f"there is no share {session.options.name!r}"}, "broker share tree")
     for row in named:
-        session.printer.document(row, (f"{name} {terminal.cell(value)}".rstrip() for name, value in row.items()), key="name")
+        session.printer.document(row, _share_lines(row), key="name")
     return OK
+
+
+def _share_lines(row: Row) -> Iterator[str]:
+    """Numbers of HS06 are whole: they are sums over many cores."""
+    kind, below = ("Share" if row["kind"] == "share" else "Work queue"), f", below {row['parent']}" if row["parent"] else ""
+    yield f"{kind} {row['name']} of {row['vo']}{below}{'' if row['drives'] else '; counted only, work is not served by it'}"
+    of_all = f", {row['percent']:.1f} % of all" if row["percent"] is not None else ""
+    yield f"  value {terminal.cell(row['value']) or 'none'}{of_all}"
+    if row["counted_at"] is None:
+        yield "  not counted yet"
+        return
+    named = [(word, row[name]) for name, word in _HS06]
+    yield f"  {', '.join(f'{word} {value:.0f} HS06' for word, value in named if value is not None)}"
+    if row["deviation"] is not None:
+        yield f"  {row['deviation']:+.0f} % off the target{', more runs than it is entitled to' if row['above'] else ''}"
+    for word, jobs, cores in (("run", "jobs_running", "cores_running"), ("wait", "jobs_queued", "cores_queued")):
+        verb = f"{word}s" if row[jobs] == 1 else word
+        yield f"  {terminal.count(row[jobs] or 0, 'job')} {verb} with {terminal.count(row[cores] or 0, 'core')}"
+    if row["ahead"]:
+        yield f"  of late {abs(row['ahead']):.0f} HS06 too {'much' if row['ahead'] > 0 else 'little'} ran"
+    if row["place"] is not None:
+        yield f"  turn {terminal.cell(row['place'])}: 0 is served first, 1 last"
+    yield f"  counted at {terminal.moment(row['counted_at'])} UTC"
 
 
 def limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
@@ -211,6 +275,7 @@ _TASK_LIST = (
     *LIST,
     option("-s", "--status", metavar="STATES", help="states with commas between"),
     option("-u", "--user", metavar="NAME", help="owner; * and ? are wildcards"),
+    option("--mine", action="store_true", help="yours alone"),
     option("--since", metavar="SPAN", help="submitted no longer ago than this, like 2d or 90m"),
 )
 VERBS: Sequence[Verb] = (
@@ -220,7 +285,8 @@ VERBS: Sequence[Verb] = (
     Verb(("job", "show"), "tell of one job", show_job, (ONE, *SHOW)),
     Verb(("queue", "ls"), "list computing queues with their jobs", list_queues, LIST),
     Verb(("queue", "show"), "tell of one computing queue", show_queue, (NAME, *SHOW)),
-    Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL)),
+    Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL, WEB)),
     Verb(("share", "show"), "tell of one share or work queue", show_share, (NAME, *SHOW)),
     Verb(("dataset", "ls"), "list datasets of tasks, newest first", list_datasets, LIST),
+    Verb(("dataset", "show"), "tell of one dataset of a task", show_dataset, (ONE, *SHOW)),
 )

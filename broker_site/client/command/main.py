@@ -10,6 +10,7 @@ from broker_site.client.command import (
     bulk,
     completion,
     configuration,
+    job_errors,
     lists,
     login,
     outputs,
@@ -27,7 +28,7 @@ from broker_site.client.command.session import Session
 from broker_site.client.errors import INTERRUPTED, OK, BrokerError
 
 VERBS: Sequence[Verb] = (
-    *submission.VERBS, *watching.VERBS, *lists.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS, *shares.VERBS,
+    *submission.VERBS, *watching.VERBS, *lists.VERBS, *job_errors.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS, *shares.VERBS,
     *configuration.VERBS, *proposals.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS, *plain_api.VERBS, *completion.VERBS,
 )  # fmt: skip
 

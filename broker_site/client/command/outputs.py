@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import ONE, Verb, option
+from broker_site.client.command.grammar import ONE, TIMEOUT, URL, WEB, Verb, option
 from broker_site.client.command.session import Session, numbers
-from broker_site.client.errors import OK, BrokerError, Refused, Unusable
+from broker_site.client.command.watching import EVERY, LEAST_EVERY_S, SILENCE_S
+from broker_site.client.errors import OK, TASK_FAILED, BrokerError, Refused, TimedOut, Unusable
+from broker_site.client.jobs import Job
 
 
 def get(session: Session) -> int:
@@ -43,10 +46,14 @@ def get(session: Session) -> int:
 
 
 def log(session: Session) -> int:
-    """Each file of the log under its name. What is no text of a terminal is written out, unless --raw."""
+    """Each file of the log under its name. What is no text of a terminal is written out, unless --raw.
+
+    With --follow once the job has ended, for a pilot stores the log then: exit code 1 where it has not finished.
+    """
     (number,) = numbers([session.options.id], session.stdin)
     if session.page(f"/jobs/{number}/log/"):
         return OK
+    well = not session.options.follow or _ended(session, number).well
     streams = session.client.outputs.log(number)
     if streams is None:
         where = session.client.connection.address(f"/jobs/{number}/log/")
@@ -56,13 +63,41 @@ def log(session: Session) -> int:
             session.printer.line(terminal.safe(f"==> {stream.name} <=="))
         for line in stream.text.splitlines():
             session.printer.line(line if session.options.raw else terminal.safe(line, keep="\t"))
-    return OK
+    return OK if well else TASK_FAILED
+
+
+def _ended(session: Session, number: int) -> Job:
+    """The job once it has ended; each state is told on the way. Raises TimedOut."""
+    options, job = session.options, session.client.jobs.get(number)
+    session.on_interrupt = "no longer looking; the job goes on"
+    session.client.connection.silence_s = SILENCE_S
+    end = None if options.timeout is None else session.now() + options.timeout
+    told = ""
+    while True:
+        if job.status != told:
+            told = job.status
+            where = job.row["computing_queue"]
+            session.tell(f"job {number} {told}{f' at {where}' if where else ''}")
+        if job.ended:
+            return job
+        left = None if end is None else end - session.now()
+        if left is not None and left <= 0:
+            raise TimedOut(f"Not ended after {options.timeout:g} s", f"job {number} is {job.status}", "it goes on")
+        pause = max(options.every, LEAST_EVERY_S)
+        time.sleep(pause if left is None else min(pause, left))
+        job.refresh()
 
 
 _LOG = (
     ONE,
+    option(
+        "-f", "--follow", action="store_true", help="once the job has ended, which is when its log is stored; states till then"
+    ),
     option("--raw", action="store_true", help="as it is, control characters too"),
-    option("--url", action="store_true", help="print the address of the page instead"),
+    URL,
+    WEB,
+    TIMEOUT,
+    EVERY,
 )
 VERBS: Sequence[Verb] = (
     Verb(

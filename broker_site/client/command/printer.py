@@ -31,9 +31,9 @@ class Column:
     right: bool = False
 
 
-def column(name: str, title: str = "", right: bool = False) -> Column:
-    """A field of the row as it is; times are in UTC to the second."""
-    time = name == "at" or name.endswith(("_at", "_since", "_date"))
+def column(name: str, title: str = "", right: bool = False, time: bool = False) -> Column:
+    """A field of the row as it is; times are in UTC to the second, of which most tell by their name that they are."""
+    time = time or name == "at" or name.endswith(("_at", "_since", "_date"))
     return Column(title or name, lambda row: terminal.moment(row[name]) if time and row.get(name) else row.get(name), right)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from broker_site.client.command import terminal
 from broker_site.client.command.drafting import change_lines, reasoned
-from broker_site.client.command.grammar import CSV, JSON, QUIET, URL, YES, Verb, option
+from broker_site.client.command.grammar import CSV, JSON, QUIET, URL, WEB, YES, Verb, option
 from broker_site.client.command.lists import limited
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, numbers
@@ -79,9 +79,9 @@ VERBS: Sequence[Verb] = (
         list_proposals,
         (
             option("--all", action="store_true", help="also those that were decided or whose time is over"),
-            option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"), JSON, CSV, QUIET, URL,
+            option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"), JSON, CSV, QUIET, URL, WEB,
         ),
     ),
-    Verb(("cfg", "approve"), "see what somebody proposes, then apply it", approve, (_PROPOSAL, YES, JSON, URL)),
-    Verb(("cfg", "decline"), "refuse a proposal, or withdraw one of yours", decline, (_PROPOSAL, _WHY, JSON, URL)),
+    Verb(("cfg", "approve"), "see what somebody proposes, then apply it", approve, (_PROPOSAL, YES, JSON, URL, WEB)),
+    Verb(("cfg", "decline"), "refuse a proposal, or withdraw one of yours", decline, (_PROPOSAL, _WHY, JSON, URL, WEB)),
 )  # fmt: skip

@@ -20,14 +20,14 @@ This page is made by `python -m broker_site.client.command.reference`.
 | code | means |
 |---|---|
 | 0 | it worked; what was waited for is done |
-| 1 | a task that was waited for has ended otherwise, or is exhausted |
+| 1 | a task or job that was waited for has ended otherwise, or the task is exhausted |
 | 2 | the command line cannot be understood, or nobody said yes |
 | 3 | there is none, or none that you may see |
 | 4 | no good token, or not the right |
 | 5 | refused: a field, a filter or a state does not allow it |
 | 6 | the server cannot do it now, or does not answer |
-| 7 | `--timeout` has passed; the task goes on |
-| 130 | Ctrl-C; the task goes on |
+| 7 | `--timeout` has passed; task or job goes on |
+| 130 | Ctrl-C; task or job goes on |
 
 ## Environment
 

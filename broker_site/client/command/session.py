@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import webbrowser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
@@ -48,10 +49,16 @@ class Session:
         self.stderr.flush()
 
     def page(self, path: str) -> bool:
-        """With --url: print the address of the page; whether that was all."""
-        if getattr(self.options, "url", False):
-            self.printer.line(self.client.connection.address(path))
-        return bool(getattr(self.options, "url", False))
+        """With --url print the address of the page, with --web open it; whether that was all. Unusable without a browser."""
+        url, web = (getattr(self.options, name, False) for name in ("url", "web"))
+        if not (url or web):
+            return False
+        address = self.client.connection.address(path)
+        if url:
+            self.printer.line(address)
+        if web and not webbrowser.open(address):
+            raise Unusable("No browser opens here", address, "BROWSER names one; --url prints the address")
+        return True
 
     def sure(self, verb: str, ids: Sequence[int], noun: str) -> bool:
         """Whether to do that to so many: of several it is asked, unless --yes. Raises Unusable where nobody can answer."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from broker_site.client.command.drafting import APPLY, BASE, FILE, OF_VO, ONLY, edited, proceed, reasoned, take_file
+from broker_site.client.command.drafting import APPLY, BASE, FILE, OF_VO, ONLY, edited, proceed, reasoned, take_file, understood
 from broker_site.client.command.grammar import JSON, Verb, option
 from broker_site.client.command.session import Session
-from broker_site.client.drafts import lines_between, read, text_of
+from broker_site.client.drafts import lines_between, text_of
 from broker_site.client.errors import OK, BrokerError
 
 ROWS = ("shares", "work_queues")
@@ -30,7 +30,7 @@ def edit(session: Session) -> int:
     kept = f"the draft is in {file}: broker share apply {file} --only{of_vo} --base {base}"
     session.on_interrupt = kept  # not whether it holds: the answer may be on its way
     try:
-        lines = lines_between(standing, read(draft, ("shares",)), only=True)
+        lines = lines_between(standing, understood(session, draft, ("shares",)), only=True)
         code = proceed(session, lines, base)
     except BrokerError as problem:
         problem.hint = f"{problem.hint}; {kept}" if problem.hint else kept

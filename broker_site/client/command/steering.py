@@ -1,15 +1,23 @@
-"""`kill`, `pause`, `resume`, `finish`, `retry` of tasks; `kill` and `retry` of jobs: by number, or all that match filters."""
+"""`kill`, `pause`, `resume`, `finish`, `retry` of tasks; `kill` and `retry` of jobs: by number, or all that match filters.
+
+`task set`: what may be changed of tasks that live on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker_site.client.command.bulk import MANY, WAIT, begin, by_filter
 from broker_site.client.command.grammar import COMMENT, IDS, JSON, TIMEOUT, YES, Verb, option
-from broker_site.client.command.session import Session, numbers
-from broker_site.client.errors import OK, USAGE
+from broker_site.client.command.session import Session, filters, numbers
+from broker_site.client.errors import OK, USAGE, Refused, Unusable
 from broker_site.client.jobs import Job
+
+NEEDS = ("ramCount", "walltime", "cpuTime", "coreCount")
+"""What new jobs of a task ask for."""
+SETTABLE = f"there are: priority, share, {', '.join(NEEDS)}, and split rules such as nMaxFilesPerJob"
 
 
 def _task_verb(verb: str, asks: bool, **fixed: Any) -> Any:
@@ -32,6 +40,49 @@ def _task_verb(verb: str, asks: bool, **fixed: Any) -> Any:
         return session.each(ids, give)
 
     return run
+
+
+def set_tasks(session: Session) -> int:
+    """Each change by itself: what is refused keeps the rest of that task, not the other tasks, from it."""
+    options = session.options
+    changes = list(_changes(filters([word for word in options.ids if "=" in word], like="priority=800")))
+    ids = numbers([word for word in options.ids if "=" not in word], session.stdin)
+    if not changes or not ids:
+        raise Unusable("What is to be set of which task?", "", f"broker task set ID NAME=VALUE; {SETTABLE}")
+    if not session.sure("change", ids, "task"):
+        session.tell("nothing was done")
+        return USAGE
+
+    def give(number: int) -> None:
+        for name, values in changes:
+            try:
+                done = session.client.tasks.of(number).change(name, options.comment, **values)
+            except Refused as refused:
+                refused.hint = refused.hint or (SETTABLE if refused.status == 422 else "")
+                raise
+            session.printer.document(done, [done["detail"]])
+
+    return session.each(ids, give)
+
+
+def _changes(wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The changes that the server knows, each with its values; any other name is for the split rule."""
+    for name in ("priority", "share"):
+        if name in wanted:
+            yield name, {name: wanted[name] if name == "share" else _value(wanted[name])}
+    if needs := {name: _value(wanted[name]) for name in NEEDS if name in wanted}:
+        yield "attributes", needs
+    for name, text in wanted.items():
+        if name not in ("priority", "share", *NEEDS):
+            yield "split-rule", {"rule": name, "value": _value(text) if text else None}
+
+
+def _value(text: str) -> Any:
+    """What is JSON is that, any other a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def kill_jobs(session: Session) -> int:
@@ -62,6 +113,13 @@ def _told(session: Session, done: Any) -> int:
     return OK
 
 
+_SET = option(
+    "ids",
+    nargs="+",
+    metavar="ID ... NAME=VALUE",
+    help="numbers, or - for those on standard input, and what to set: priority, share, ramCount, walltime, cpuTime, coreCount, "
+    "or a split rule such as nMaxFilesPerJob, which nothing behind = takes away",
+)
 _COMMAND = (MANY, COMMENT, YES, WAIT, TIMEOUT, JSON)
 _HARD = option("--hard", action="store_true", help="stop running jobs too")
 VERBS: Sequence[Verb] = (
@@ -76,6 +134,7 @@ VERBS: Sequence[Verb] = (
         (IDS, COMMENT, YES, JSON, _HARD),
         short=True,
     ),
+    Verb(("task", "set"), "change tasks that live on", set_tasks, (_SET, COMMENT, YES, JSON)),
     Verb(("job", "kill"), "cancel jobs", kill_jobs, _COMMAND),
     Verb(("job", "retry"), "give inputs that were given up with jobs five tries more", retry_jobs, _COMMAND),
 )

@@ -83,6 +83,11 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
+def count(n: Any, noun: str) -> str:
+    """`1 core`, `2 cores`."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
 def columns() -> int:
     """Columns of the terminal."""
     return shutil.get_terminal_size().columns

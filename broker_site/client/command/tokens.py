@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import CSV, IDS, JSON, QUIET, URL, YES, Verb, option
+from broker_site.client.command.grammar import CSV, IDS, JSON, QUIET, URL, WEB, YES, Verb, option
 from broker_site.client.command.lists import limited
 from broker_site.client.command.printer import Column, column
 from broker_site.client.command.session import Session, numbers
@@ -54,7 +54,7 @@ VERBS: Sequence[Verb] = (
         ("token", "ls"),
         "list your tokens, newest first",
         list_tokens,
-        (option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"), JSON, CSV, QUIET, URL),
+        (option("-n", "--limit", type=int, metavar="N", help="rows at most, 0 for all (100)"), JSON, CSV, QUIET, URL, WEB),
     ),
     Verb(
         ("token", "new"),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import IDS, JSON, QUIET, TIMEOUT, URL, Verb, option
+from broker_site.client.command.grammar import IDS, JSON, QUIET, TIMEOUT, URL, WEB, Verb, option
 from broker_site.client.command.lists import TASKS
 from broker_site.client.command.session import Session, numbers
 from broker_site.client.errors import OK, TASK_FAILED, TimedOut
@@ -24,7 +24,7 @@ SILENCE_S = 60.0
 
 def watch(session: Session) -> int:
     ids = numbers(session.options.ids, session.stdin)
-    if session.options.url:
+    if session.options.url or session.options.web:
         for number in ids:
             session.page(f"/tasks/{number}/")
         return OK
@@ -109,7 +109,7 @@ VERBS: Sequence[Verb] = (
         ("task", "watch"),
         "follow tasks until they have ended; Ctrl-C stops the looking, not the tasks",
         watch,
-        (IDS, TIMEOUT, EVERY, JSON, QUIET, URL),
+        (IDS, TIMEOUT, EVERY, JSON, QUIET, URL, WEB),
         short=True,
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker_site.client.command import terminal
-from broker_site.client.command.grammar import JSON, NAME, ONE, URL, Verb, option
+from broker_site.client.command.grammar import JSON, NAME, ONE, URL, WEB, Verb, option
 from broker_site.client.command.session import Session, numbers
 from broker_site.client.errors import OK, Refused, Unusable
 from broker_site.client.why import Why
@@ -191,7 +191,7 @@ VERBS: Sequence[Verb] = (
         ),
         short=True,
     ),
-    Verb(("job", "why"), "tell where a job stands that waits for a pilot", why_job, (ONE, JSON, URL)),
+    Verb(("job", "why"), "tell where a job stands that waits for a pilot", why_job, (ONE, JSON, URL, WEB)),
     Verb(
         ("queue", "why"),
         "tell why a queue gets the work that it gets",

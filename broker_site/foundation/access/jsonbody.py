@@ -15,6 +15,7 @@ from typing import Any
 from django.http import HttpRequest, UnreadablePostError
 
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.kernel.verdict import Problem
 
 BODY_LIMIT = 1_000_000
 """Bytes of an ordinary body."""
@@ -118,28 +119,28 @@ def _check_structure(body: bytes) -> None:
 
 
 def _check_values(value: Any) -> None:
-    for item in _items(value):
+    for name, item in _items(value):
         if isinstance(item, str):
             if _UNSTORABLE.search(item):
-                raise _broken("A text holds a NUL character or half of a surrogate pair.")
+                raise _fault(name, "characters", "A text holds a NUL character or half of a surrogate pair")
         elif len(item) > MAX_ITEMS:
-            raise _broken(f"A list or object has more than {MAX_ITEMS} members.")
+            raise _fault(name, "max_length", f"A list or object has more than {MAX_ITEMS} members")
 
 
-def _items(value: Any) -> Iterator[Any]:
-    """Every text, key, list and object within, without recursion."""
-    stack = [value]
+def _items(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every text, key, list and object within, each with the name of the member in which it is, without recursion."""
+    stack = [("", value)]
     while stack:
-        item = stack.pop()
+        name, item = stack.pop()
         if isinstance(item, dict):
-            yield item
-            yield from item
-            stack.extend(item.values())
+            yield name, item
+            yield from ((name, key) for key in item)
+            stack.extend(item.items())
         elif isinstance(item, list):
-            yield item
-            stack.extend(item)
+            yield name, item
+            stack.extend((name, each) for each in item)
         elif isinstance(item, str):
-            yield item
+            yield name, item
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -167,6 +168,14 @@ def _float(text: str) -> float:
 
 def _constant(text: str) -> float:
     raise _broken(f"{text} is not JSON.")
+
+
+def _fault(name: str, rule: str, told: str) -> Refused:
+    """What is wrong with the member of that name; empty: with the body itself. A name that cannot be told is told as ASCII."""
+    if not name:
+        return _broken(f"{told}.")
+    shown = name[:100] if not _UNSTORABLE.search(name[:100]) else ascii(name[:100])
+    return Refused(400, "Malformed body", f"{told}: {shown}.", [Problem(shown, rule, told)])
 
 
 def _broken(detail: str) -> Refused:

@@ -81,21 +81,22 @@ class ListFilter(django_filters.FilterSet):
     """What a list can be filtered by.
 
     `in_order`: filters that an index has in the order of the list, so that a page needs no other rows. `aliases`: other names
-    that people and programs know a filter by.
+    that people and programs know a filter by. `reworded`: of those whose values have other words too, what makes ours of them.
     """
 
     in_order: ClassVar[frozenset[str]] = frozenset()
     aliases: ClassVar[Mapping[str, str]] = {}
+    reworded: ClassVar[Mapping[str, Callable[[str], str]]] = {}
 
     @classmethod
     def renamed(cls, sent: QueryDict) -> QueryDict:
         """The parameters under the names of the filters; what comes several times is one, with commas between."""
         parameters = QueryDict(mutable=True)
-        for alias, values in sent.lists():
-            name = cls.aliases.get(alias, alias)
+        for alias, said in sent.lists():
+            name, reword = cls.aliases.get(alias, alias), cls.reworded.get(alias)
+            values = [reword(value) for value in said if value] if reword else said
             if name in cls.base_filters:
-                said = ",".join(filter(None, (*parameters.getlist(name), *values)))
-                parameters.setlist(name, [said])
+                parameters.setlist(name, [",".join(filter(None, (*parameters.getlist(name), *values)))])
             else:
                 parameters.setlistdefault(name).extend(values)
         return parameters
@@ -123,6 +124,11 @@ def _exact(wanted: object) -> bool:
         not part.wild if isinstance(part, Word) else isinstance(part, str) or [name for name, _ in part] == ["exact"]
         for part in wanted.any_of
     )
+
+
+def last_hours(number: str) -> str:
+    """`hours=24` of BigPanDA as a time since then; what is no number is left to be refused."""
+    return f"-{number.strip()}h"
 
 
 class _Wide(forms.TextInput):

@@ -46,7 +46,7 @@ REASONS: Mapping[int, str] = {
     410: "What was asked can no longer be made from what is kept.",
     408: "The body did not come in time.",
     413: "The body is too long.",
-    415: "Only application/json is read.",
+    415: "The content type is none that is read here: application/json, where the operation names no other.",
     422: "The body breaks rules; errors has every fault.",
     429: "Too many requests; Retry-After says how long to wait.",
     503: "The database or the catalogue does not answer, or a filter took too long.",

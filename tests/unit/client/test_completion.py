@@ -5,9 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from broker_site.client.command.completion import CAP_S
 from broker_site.client.command.main import VERBS
 
 
@@ -45,3 +47,23 @@ def test_bash_completes_what_may_come_next(words: list[str], found: set[str]) ->
     done = subprocess.run(["bash", "-c", f"{script('bash')}\n{ask}"], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) == found
     assert done.stderr == ""
+
+
+def test_bash_completes_with_what_the_server_has_and_expands_nothing_of_it(tmp_path: Path) -> None:
+    """A stand-in for the command tells what was asked, beside names that a shell would act on."""
+    stand_in = tmp_path / "broker"
+    stand_in.write_text(
+        '#!/bin/sh\nprintf "%s\\n" ALPHA \'$(touch hit)\' \'`touch hit`\' BETA-1 "a b" "$(echo "$*" | tr " " _)"\n'
+    )
+    stand_in.chmod(0o755)
+    for words, asked in ((("queue", "show"), "queue_ls_-q_-n_0"), (("why",), "task_ls_-q_-n_30"), (("logs",), "job_ls_-q_-n_30")):
+        typed = " ".join(("broker", *words, "''"))
+        ask = f"COMP_WORDS=({typed}); COMP_CWORD={len(words) + 1}; _broker; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        environ = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+        text = script("bash").replace(f"timeout {CAP_S}", "timeout 20")  # the machine may be busy
+        run = ["bash", "-c", f"{text}\n{ask}"]
+        done = subprocess.run(run, capture_output=True, text=True, check=True, cwd=tmp_path, env=environ)
+        found = set(done.stdout.split())
+        assert {"ALPHA", "BETA-1", asked, "--url"} <= found
+        assert not [word for word in found if "touch" in word]
+        assert not (tmp_path / "hit").exists()

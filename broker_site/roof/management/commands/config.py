@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft
 from broker_site.foundation.gdpconfig.effects import Effects, effects_of
-from broker_site.foundation.gdpconfig.exchange import LARGEST, exported, imported
+from broker_site.foundation.gdpconfig.exchange import LARGEST, Read, exported, read_document
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import apply, preview
 from broker_site.foundation.kernel import clock
@@ -21,13 +21,14 @@ from brokerage.queries.what_if import reading_only
 
 
 class Command(BaseCommand):
-    help = "Write overrides, shares and work queues to a JSON file, or set them as a file says: all lines or none."
+    help = "Write overrides, shares and work queues to a JSON or YAML file, or set them as a file says: all lines or none."
 
     def add_arguments(self, parser: CommandParser) -> None:
         acts = parser.add_subparsers(dest="act", required=True, metavar="export|import")
-        acts.add_parser("export", help="write every override, share and work queue to the standard output")
+        writing = acts.add_parser("export", help="write every override, share and work queue to the standard output")
+        writing.add_argument("--format", choices=("json", "yaml"), default="json", help="yaml: a member a line (default: json)")
         reading = acts.add_parser("import", help="set what a file says in one change set")
-        reading.add_argument("file", help="the JSON file; - for the standard input")
+        reading.add_argument("file", help="the file, JSON or YAML; - for the standard input")
         reading.add_argument("--dry-run", action="store_true", help="only say what would change, and what it would have done")
         reading.add_argument("--only", action="store_true", help="remove what the lists of the file do not name")
         reading.add_argument("--reason", default="", help="kept in the history; needed unless it is a dry run")
@@ -38,18 +39,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Export or import."""
         if options["act"] == "export":
-            self.stdout.write(exported(), ending="")
+            self.stdout.write(exported(options["format"]), ending="")
             return
         try:
-            self._import(_text(options["file"]), options)
+            read = read_document(_text(options["file"]), only=options["only"])
         except BadConfig as bad:
-            lines = "\n".join(f"{problem.field}: {problem.message}" for problem in bad.problems)
-            raise CommandError(f"Nothing was changed:\n{lines}") from None
+            raise _refused(bad) from None
+        try:
+            self._import(read, options)
+        except BadConfig as bad:
+            raise _refused(read.located(bad)) from None
 
-    def _import(self, text: str, options: dict[str, Any]) -> None:
+    def _import(self, read: Read, options: dict[str, Any]) -> None:
         who = options["who"] or getpass.getuser()
-        lines = imported(text, only=options["only"])
-        draft = Draft(lines, who, options["reason"], "import", ticket=options["ticket"], base=options["base"])
+        draft = Draft(read.lines, who, options["reason"], "import", ticket=options["ticket"], base=options["base"])
         with reading_only():
             steps = preview(draft)
             effects = effects_of(steps)
@@ -72,6 +75,11 @@ class Command(BaseCommand):
                 until = f" until {line.until:%Y-%m-%d %H:%M} UTC" if line.until else ""
                 said = f"{before} -> {after}" if line.place.kind == CONFIG else line.words
                 self.stdout.write(f"{line.place}: {said}{until}")
+
+
+def _refused(bad: BadConfig) -> CommandError:
+    lines = "\n".join(f"{problem.field}: {problem.message} ({problem.rule})" for problem in bad.problems)
+    return CommandError(f"Nothing was changed:\n{lines}")
 
 
 def _text(name: str) -> str:
