@@ -168,8 +168,8 @@ def _grid(most: int, width: int) -> SafeString:
 
 
 def _short(number: int) -> str:
-    for size, letter in ((1_000_000, "M"), (1_000, "k")):
-        if number >= 10 * size:
+    for size, letter, least in ((1_000_000, "M", 1_000_000), (1_000, "k", 10_000)):
+        if number >= least:
             return f"{number / size:g} {letter}"
     return f"{number:,}"
 

@@ -79,16 +79,21 @@ class ErrorMap:
         return len(self.rows) > 1 or len(self.codes) > 1
 
 
+def map_of(counted: Rows) -> ErrorMap:
+    """The map of queue, code and jobs; one statement."""
+    return error_map(*by_site(counted))
+
+
 def error_map(found: Sequence[SiteError], queues: Mapping[str, Sequence[str]]) -> ErrorMap:
     """`queues`: site -> its queues where jobs ended so."""
-    by_site: Counter[str] = Counter()
+    of_sites: Counter[str] = Counter()
     by_code: Counter[str] = Counter()
     numbers: Counter[tuple[str, str]] = Counter()
     for error in found:
-        by_site[error.site] += error.jobs
+        of_sites[error.site] += error.jobs
         by_code[error.code] += error.jobs
         numbers[error.site, error.code] += error.jobs
-    sites, codes = most_first(by_site), most_first(by_code)
+    sites, codes = most_first(of_sites), most_first(by_code)
     shown, columns = sites[:MOST_SITES], codes[:MOST_CODES]
     most = max((numbers[site, code] for site in shown for code in columns), default=0)
     rows = []
@@ -96,8 +101,8 @@ def error_map(found: Sequence[SiteError], queues: Mapping[str, Sequence[str]]) -
         named = ",".join(map(quoted, queues.get(site, ()))) if len(queues.get(site, ())) <= MOST_NAMED else ""
         of_site = [(code, numbers[site, code]) for code in columns]
         cells = [Cell(n, level(n, most), quoted(code) if code else "", named) for code, n in of_site]
-        rows.append(MapRow(site, cells, by_site[site] - sum(cell.jobs for cell in cells), by_site[site]))
-    more = sum(by_site[site] for site in sites[MOST_SITES:])
+        rows.append(MapRow(site, cells, of_sites[site] - sum(cell.jobs for cell in cells), of_sites[site]))
+    more = sum(of_sites[site] for site in sites[MOST_SITES:])
     return ErrorMap(columns, rows, max(len(sites) - MOST_SITES, 0), max(len(codes) - MOST_CODES, 0), more)
 
 
@@ -126,7 +131,11 @@ def site_errors(scope: VoScope, window: str, of: Chosen = ALL) -> tuple[Sequence
         "family": Family.ERROR_AT.value,
         "groups": None if of.groups is None else list(of.groups.get(Family.ERROR_AT, ())),
     }
-    counted = _COUNTED.answer(values, _rows, using=alias())
+    return by_site(_COUNTED.answer(values, _rows, using=alias()))
+
+
+def by_site(counted: Rows) -> tuple[Sequence[SiteError], Mapping[str, Sequence[str]]]:
+    """The same of queue, code and jobs; one statement."""
     names = {queue for queue, _, _ in counted}
     site_of = dict(ComputingQueue.objects.using(alias()).filter(name__in=names).values_list("name", "site__name"))
     sums: Counter[tuple[str, str]] = Counter()

@@ -104,11 +104,14 @@ class JobErrorRow:
 
 @dataclass(frozen=True, slots=True)
 class JobErrors:
-    """Errors of a window, the most frequent first; up to when jobs are counted; how many jobs ended with others."""
+    """Errors of a window, the most frequent first; up to when jobs are counted; how many jobs ended with others. `at`: queue,
+    code and jobs of each of the errors; empty where the filter is by owner.
+    """
 
     rows: Sequence[JobErrorRow]
     counted_at: datetime | None
     others: int
+    at: Sequence[tuple[str, str, int]] = ()
 
 
 def error_groups(scope: VoScope) -> QuerySet[TallyGroup]:
@@ -170,7 +173,8 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
         )
         for error in first if (is_known := known.get(error)) is not None
     ]  # fmt: skip
-    return JobErrors(table, found.counted_at, others)
+    at = [(name, known[error].code, n) for error in known for name, n in places.get((error, Family.ERROR_AT), ())]
+    return JobErrors(table, found.counted_at, others, at)
 
 
 def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[Facet]:

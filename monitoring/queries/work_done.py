@@ -8,7 +8,7 @@ from datetime import datetime
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.queries.kept_counts import KeptCounts, Rows
-from brokerage.rules.facts.rollups import EVENTS, FILES
+from brokerage.rules.facts.rollups import DAY_S, EVENTS, FILES, STARTED
 from brokerage.rules.facts.series import BYS, USUAL, Asked, Series
 from brokerage.rules.facts.wait_classes import WAITS, percentile
 from monitoring.plots import Curve, Plot
@@ -22,10 +22,18 @@ PARTS = {"half of them": (0.5, "done"), "90 %": (0.9, "held"), "99 %": (0.99, "f
 """Name of a percentile -> its part and the colour of its line."""
 MOST_WAITS = 20
 
+BEGUN_IN_WINDOW = IN_WINDOW.replace("%(whats)s", "%(begun)s")
+# Those with most jobs are found by what started: the classes are many rows of each.
 _BY = KeptCounts(f"""
-SELECT CASE %(by)s WHEN 'queue' THEN g.queue WHEN 'share' THEN g.share ELSE g.vo END, b.what, sum(b.n)::bigint
-FROM brokerage_tallygroup g JOIN brokerage_tallybucket b ON b.group_id = g.id WHERE g.family = %(family)s AND {IN_WINDOW}
-GROUP BY 1, 2
+WITH g AS MATERIALIZED (
+    SELECT g.id, g.vo, CASE %(by)s WHEN 'queue' THEN g.queue WHEN 'share' THEN g.share ELSE g.vo END AS of
+    FROM brokerage_tallygroup g WHERE g.family = %(family)s
+), first AS MATERIALIZED (
+    SELECT g.of FROM g JOIN brokerage_tallybucket b ON b.group_id = g.id
+    WHERE {BEGUN_IN_WINDOW} GROUP BY 1 ORDER BY sum(b.n) DESC, 1 LIMIT %(most)s
+)
+SELECT g.of, b.what, sum(b.n)::bigint FROM first JOIN g USING (of) JOIN brokerage_tallybucket b ON b.group_id = g.id
+WHERE {IN_WINDOW} GROUP BY 1, 2
 """)
 
 
@@ -105,10 +113,13 @@ def work_done(scope: VoScope, window: str) -> WorkDone:
     return WorkDone(counted(asked, scope), window)
 
 
-def waits_by(scope: VoScope, window: str, by: str) -> Sequence[Waits]:
-    """Of each queue, share or VO of which jobs began in the window, those with most first; one statement."""
-    asked = Asked(WAITS, WINDOWS[window][0], STEPS_S[window][0], by)
-    values = {**in_window(asked, scope), "family": asked.family.value, "by": BYS[by]}
+def waits_by(scope: VoScope, window: str, by: str, most: int | None = None) -> Sequence[Waits]:
+    """Of each queue, share or VO of which jobs began in the window, or of so many, those with most first; one statement. A week
+    is seven days of UTC, today among them.
+    """
+    window_s, _ = WINDOWS[window]
+    asked = Asked(WAITS, window_s, STEPS_S[window][0] if window_s <= DAY_S else DAY_S, by)
+    values = {**in_window(asked, scope), "family": asked.family.value, "by": BYS[by], "begun": [STARTED], "most": most}
     return _BY.answer(values, _waits_of, using=alias())
 
 

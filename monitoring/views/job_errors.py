@@ -10,7 +10,7 @@ from broker_site.foundation.access.problems import problem_response
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api.filtering import ErrorFilter
-from monitoring.queries.error_map import LEVELS, SiteError, error_map, site_errors
+from monitoring.queries.error_map import LEVELS, SiteError, map_of, site_errors
 from monitoring.queries.job_errors import (
     ALL,
     MOST_ERRORS,
@@ -67,7 +67,7 @@ def errors(request: HttpRequest, format: str = "html", by: str = "error") -> Htt
         )
     context = {
         "found": found,
-        "map": error_map(*site_errors(scope, window, of)) if found.rows else None,
+        "map": map_of(found.at) if found.at else None,
         "levels": range(1, LEVELS + 1),
         "window": window,
         "windows": list(WINDOWS),

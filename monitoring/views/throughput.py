@@ -30,7 +30,7 @@ def throughput(request: HttpRequest) -> HttpResponseBase:
     by = choice(request, "by", list(BYS), faults)
     scope = scope_of(request, READ)
     whole, small, others, up_to = flow_plots(scope, window, by)
-    waits = waits_by(scope, window, by)
+    waits = waits_by(scope, window, by, MOST_WAITS + 1)
     context = {
         "window": window,
         "windows": list(WINDOWS),
@@ -43,7 +43,7 @@ def throughput(request: HttpRequest) -> HttpResponseBase:
         "most": MOST_SMALL,
         "work": work_done(scope, window).plots,
         "waits": waits[:MOST_WAITS],
-        "more_waits": max(len(waits) - MOST_WAITS, 0),
+        "more_waits": len(waits) > MOST_WAITS,
         "nameless": NAMELESS[by],
         "counted_at": up_to,
         "faults": faults,
