@@ -12,7 +12,7 @@ from broker_site.client.command.main import VERBS
 
 HEAD = """# The command broker
 
-What each command takes. [How to use it](../how-to/command-line.md) begins with one task and goes on from there.
+What each command takes. [How to use it](../how-to/command-line.md) begins with one task and goes on from there. \
 This page is made by `python -m broker_site.client.command.reference`.
 
 ## Exit codes
