@@ -34,8 +34,15 @@ GRAVE = ("serious", "critical")
 FAULTS = "options => axe.run({resultTypes: ['violations'], ...options}).then(found => found.violations)"
 NOT_SHOWN = frozenset(
     {
-        "login", "logout", "appearance", "page-config-import", "page-job-log", "page-job-log-text", "page-job-output",
-        "page-transfer", "page-link",
+        "login",
+        "logout",
+        "appearance",
+        "page-config-import",
+        "page-job-log",
+        "page-job-log-text",
+        "page-job-output",
+        "page-transfer",
+        "page-link",
     }
 )
 """What is no page of its own here, or has a file or a transfer that the scene does not; the last two are seen elsewhere."""
