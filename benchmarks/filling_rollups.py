@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from benchmarks.server import Bench
-from brokerage.rules.facts.rollups import DAY_S, HOUR_S, MADE, STARTED
+from brokerage.rules.facts.rollups import DAY_S, EVENTS, FILES, HOUR_S, MADE, STARTED
+from brokerage.rules.facts.wait_classes import BOUNDS_S, WAITS
 from brokerage.states import JOB
 
 Together = Callable[[Bench, Sequence[str]], None]
@@ -56,6 +57,14 @@ SELECT {step}, of_{family}, what, at, sum(n) FROM (
     FROM plan.counted j JOIN plan.effect e ON e.status = j.status {ends} WHERE j.ended >= timestamptz '{now}' - interval
         '{keep}') AS single
 WHERE at >= timestamptz '{now}' - interval '{keep}' GROUP BY 2, 3, 4 HAVING sum(n) <> 0 ORDER BY 4, 2, 3
+"""
+WAITED = f"""
+INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
+SELECT {{step}}, of_{{family}}, (ARRAY[{", ".join(f"'{what}'" for what in WAITS)}])[
+        1 + width_bucket(extract(epoch FROM began - born)::float8, ARRAY[{", ".join(map(str, BOUNDS_S))}]::float8[])],
+    date_bin('{{step}} s', began, '2000-01-01 00:00+00'), count(*)
+FROM plan.counted WHERE status IN ({{begun}}) AND began BETWEEN timestamptz '{{now}}' - interval '{{keep}}' AND '{{now}}'
+GROUP BY 2, 3, 4 ORDER BY 4, 2, 3
 """
 # In the order of time, as the agent writes them: what a page reads of a day lies together.
 OF_SUMS = """
@@ -105,8 +114,10 @@ FAMILIES = {
     "error_of": ("vo, user_name, fingerprint", "j.vo, j.user_name, x.fingerprint", "JOIN plan.error x ON x.nr = j.error"),
 }
 """Family -> its columns, where they are from, and what else is read."""
+WAITS_BY = ("vo", "queue", "share")
 SUMS = {"vo": "place", "queue": "place", "share": "place", "error": "error_at"}
 """Family whose counts are sums -> those of which family."""
+FILES_A_JOB, EVENTS_A_JOB = 8, 1000
 KEPT = ((3600, "366 days"), (300, "14 days"), (60, "2 days"))
 
 
@@ -125,6 +136,7 @@ def fill_paths(bench: Bench) -> None:
                 cursor.execute("INSERT INTO plan.path VALUES (%s, %s, %s, %s, %s, %s, %s)", row)
                 effects = [(old, -1)] * (old != "-") + [(new, 1)] + [(MADE, 1)] * (old == "-")
                 effects += [(STARTED, 1)] * (old in JOB.starting and new in JOB.begun)
+                effects += [(FILES, FILES_A_JOB), (EVENTS, EVENTS_A_JOB)] * (new == "finished")
                 for what, n in effects:
                     cursor.execute("INSERT INTO plan.effect VALUES (%s, %s, %s, %s, %s)", (status, since, f"{later} s", what, n))
                 old = new
@@ -157,3 +169,6 @@ def _buckets(now: str) -> Iterator[str]:
         for family in ("place", "user", "error_at", "error_of"):
             ends = f"AND e.what = j.status AND j.of_{family} IS NOT NULL" if family.startswith("error") else ""
             yield COUNTED.format(family=family, ends=ends, now=now, step=step, keep=keep)
+        begun = ", ".join(f"'{status}'" for status, path in PATHS.items() if any(new in JOB.begun for new, _, _ in path))
+        for family in WAITS_BY:
+            yield WAITED.format(family=family, begun=begun, now=now, step=step, keep=keep)

@@ -60,6 +60,7 @@ QUESTIONS = (
     Question("search for a task", "scan", "/search/?q=campaign7.t1"),
     Question("errors of a week", "list", "/errors/?window=7d"),
     Question("throughput of a day by queue", "plot", "/throughput/?window=24h&by=queue"),
+    Question("throughput of a week by queue", "plot", "/throughput/?window=7d&by=queue"),
     Question("throughput of a week by share", "plot", "/throughput/?window=7d&by=share", USER),
     Question("series of 90 days by queue", "plot", "/api/v1/series/?window=90d&by=queue&what=finished"),
     Question("plots of the largest queue", "plot", "/queues/S000_Q000/plots/"),
