@@ -71,8 +71,9 @@ class Stream:
 
     @property
     def later(self) -> int | None:
-        """Where the piece after it begins; None: there is none within reach."""
-        return self.end if self.end < self.size and (self.end <= self.reach or not self.unreached) else None
+        """Where the piece after it begins; None: there is none within reach, or it broke off before the size in its head."""
+        broken_off = self.end - self.begin < PIECE - _CHARACTER
+        return self.end if self.end < self.size and not broken_off and (self.end <= self.reach or not self.unreached) else None
 
     @property
     def looks_binary(self) -> bool:
@@ -137,8 +138,9 @@ def _of_archive(file: IO[bytes], begins: Mapping[str, int], most: int) -> Iterat
             unpacked.most = max(most, data) + PIECE + _CHARACTER
             if entry.isreg() and not entry.issparse():
                 reach = max(min(last_begin(entry.size), most - data), 0)
-                begin = begins.get(entry.name, 0 if reach < last_begin(entry.size) else None)
-                yield _stream(unpacked, entry.name, entry.size, data, reach, begin)
+                name = entry.name.encode("utf-8", "backslashreplace").decode()  # an address carries no other
+                begin = begins.get(name, 0 if reach < last_begin(entry.size) else None)
+                yield _stream(unpacked, name, entry.size, data, reach, begin)
                 shown += 1
             if after > most:
                 raise tarfile.ReadError(f"a page unpacks {in_words(most)} of it at most")

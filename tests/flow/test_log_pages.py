@@ -160,3 +160,15 @@ def test_how_much_a_log_keeps_is_set_and_told_to_the_pilot() -> None:
     assert job_document(leased.job_id)["log_max"] == 10_000_000
     set_override("storage", "LOG_MAX", 50_000, who="ada", why="test")
     assert job_document(leased.job_id)["log_max"] == 50_000
+
+
+@pytest.mark.django_db
+def test_a_stream_whose_name_is_no_utf_8_is_shown_and_its_links_lead_to_it(client: Client, failed: tuple[int, Path]) -> None:
+    job_id, path = failed
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
+        entry = tarfile.TarInfo("core\udc80")
+        entry.size = 3
+        tar.addfile(entry, io.BytesIO(b"out"))
+    shown = client.get(f"/jobs/{job_id}/log/")
+    assert shown.status_code == 200
+    assert client.get(links(shown.content.decode())["as plain text"]).content == b"out"

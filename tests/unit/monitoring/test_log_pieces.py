@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -193,6 +194,30 @@ def test_of_an_archive_that_breaks_off_what_came_before_is_shown(tmp_path: Path)
     found = look(path)
     assert [stream.text for stream in found.streams] == ["so far"]
     assert "The rest of the archive was not read" in found.fault
+
+
+def test_a_name_that_is_no_utf_8_can_be_asked_for_by_an_address(tmp_path: Path) -> None:
+    path = tmp_path / "log.tgz"
+    with tarfile.open(path, "w:gz", format=tarfile.GNU_FORMAT, errors="surrogateescape") as tar:
+        for name in ("a\udc80", "a\udc81"):
+            entry = tarfile.TarInfo(name)
+            entry.size = 3
+            tar.addfile(entry, io.BytesIO(b"out"))
+    names = [stream.name for stream in look(path).streams]
+    assert len(set(names)) == 2
+    assert all(quote(name) for name in names)
+    assert [stream.begin for stream in look(path, {names[1]: 2}).streams] == [0, 2]
+
+
+def test_a_stream_that_ends_before_the_size_in_its_head_leads_nowhere(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("stdout")
+    entry.size = 500
+    path = tmp_path / "log.tgz"
+    path.write_bytes(gzip.compress(entry.tobuf() + b"so far"))
+    found = look(path)
+    (stream,) = found.streams
+    assert (stream.text, stream.later) == ("so far", None)
+    assert "ends too early" in found.fault
 
 
 def test_what_steers_a_terminal_or_turns_the_direction_is_replaced_and_text_of_any_language_kept() -> None:
