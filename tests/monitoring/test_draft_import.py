@@ -81,3 +81,13 @@ def test_whoever_may_read_may_try_but_not_apply(db: None) -> None:
     seen = client().post(IMPORT, {"text": WRITTEN})
     assert (seen.status_code, 'id="apply"' in text(seen)) == (200, False)
     assert client("root2", superuser=True).get(IMPORT).status_code == 405
+
+
+@pytest.mark.parametrize("end", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+14:00"])
+def test_an_end_outside_of_the_years_that_there_are_is_refused_by_its_line(root: Client, end: str) -> None:  # noqa: F811
+    seen = root.post(IMPORT, {"text": f"overrides:\n- key: jobbroker.NQUEUED_SAT_CAP\n  value: 150\n  until: {end}\n"})
+    assert seen.status_code == 400
+    assert "line 4: overrides[0]: until is to be a time" in words(seen)
+    typed = root.get("/config/draft/", {"key": "jobbroker.NQUEUED_SAT_CAP", "value": "150", "until": end})
+    assert typed.status_code == 400
+    assert "a time as 2026-12-24 18:00, in UTC" in words(typed)

@@ -61,6 +61,12 @@ def sent_base(sent: QueryDict) -> int | None:
 
 
 def read_time(text: str) -> datetime:
-    """A time as people type it, UTC where it names no zone. ValueError."""
+    """A time as people type it, UTC where it names no zone. ValueError, also for one that UTC has not."""
     at = datetime.fromisoformat(text.strip())
-    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+    if at.tzinfo is None:
+        return at.replace(tzinfo=UTC)
+    try:
+        at.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(text) from None
+    return at
