@@ -6,11 +6,14 @@ No credential is ever passed to this file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
+import stat
 import sys
 import tarfile
 from pathlib import Path
+from typing import IO
 
 from brokerage.pilot.clocks import wall_time
 
@@ -38,7 +41,8 @@ class Log:
             sys.stderr.flush()
         with contextlib.suppress(OSError):
             if self.job_file is not None:
-                with self.job_file.open("a", encoding="utf-8") as file:
+                fd = os.open(self.job_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK, 0o666)
+                with os.fdopen(fd, "a", encoding="utf-8") as file:
                     file.write(line)
 
 
@@ -47,10 +51,21 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def _stream(path: Path) -> IO[bytes]:
+    """A stream to read. FileNotFoundError also where the payload has put a pipe, a device or a folder in its place: who reads
+    those may wait for ever.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return os.fdopen(fd, "rb")
+    os.close(fd)
+    raise FileNotFoundError(errno.ENOENT, "no file", str(path))
+
+
 def read_tail(path: Path, size: int) -> bytes:
-    """The last `size` bytes of a file; empty when it does not exist."""
+    """The last `size` bytes of a stream; empty when it does not exist."""
     try:
-        with path.open("rb") as file:
+        with _stream(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))
             return file.read(size)
     except FileNotFoundError:
@@ -93,8 +108,8 @@ def ends(members: dict[str, Path], size: int) -> str:
 
 
 def head_and_tail(path: Path, most: int) -> bytes:
-    """A file of at most `most` bytes whole; of a longer one the first half of that and the last, a line between says so."""
-    with path.open("rb") as file:
+    """A stream of at most `most` bytes whole; of a longer one the first half of that and the last, a line between says so."""
+    with _stream(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size <= most:
             return file.read(most)
@@ -112,7 +127,7 @@ def pack(archive: Path, members: dict[str, Path], most: int = LOG_MAX) -> None:
     archive.unlink(missing_ok=True)
     with tarfile.open(archive, "x:gz", compresslevel=1) as tar:
         for name, path in members.items():
-            if path.exists():
+            with contextlib.suppress(FileNotFoundError):
                 content = head_and_tail(path, most)
                 entry = tarfile.TarInfo(name)
                 entry.size = len(content)
