@@ -218,17 +218,18 @@ def test_who_makes_work_is_told_to_end_before_those_who_do_it(tmp_path: Path) ->
     """What a pilot gives back would be handed to the next one, which gives it back in turn, until no try is left."""
     marks = "import signal, sys, time; from pathlib import Path; folder = Path(sys.argv[1]); name = sys.argv[2]\n"
     makes = (
-        "signal.signal(signal.SIGTERM, lambda n, f: (folder / 'told').touch())\n(folder / name).touch()\n"
+        "signal.signal(signal.SIGTERM, lambda n, f: sys.exit((folder / 'told').touch()))\n(folder / name).touch()\n"
         "while True: time.sleep(0.02)"
     )
     works = (
-        "signal.signal(signal.SIGTERM, lambda n, f: sys.exit((folder / 'told').exists() and (folder / 'after').touch() or 0))\n"
-        "(folder / name).touch()\nwhile True: time.sleep(0.02)"
+        "ended = []\nsignal.signal(signal.SIGTERM, lambda n, f: ended.append(n))\n(folder / name).touch()\n"
+        "while not ended: time.sleep(0.02)\n"
+        "for _ in range(250):\n    if (folder / 'told').exists():\n        (folder / 'after').touch()\n        break\n    time.sleep(0.02)"
     )
     supervisor = Supervisor(tmp_path, lambda line: None)
     for name, code, makes_work in (("worker", makes, True), ("pilot-1", works, False)):
         command = (sys.executable, "-c", marks + code, str(tmp_path), name)
-        supervisor.add(Spec(name, command, dict(os.environ), ROOT, grace_s=1.0, makes_work=makes_work))
+        supervisor.add(Spec(name, command, dict(os.environ), ROOT, grace_s=20.0, makes_work=makes_work))
     assert until(lambda: (tmp_path / "worker").exists() and (tmp_path / "pilot-1").exists())
     supervisor.stop()
     supervisor.close()
