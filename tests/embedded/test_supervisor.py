@@ -224,7 +224,8 @@ def test_who_makes_work_is_told_to_end_before_those_who_do_it(tmp_path: Path) ->
     works = (
         "ended = []\nsignal.signal(signal.SIGTERM, lambda n, f: ended.append(n))\n(folder / name).touch()\n"
         "while not ended: time.sleep(0.02)\n"
-        "for _ in range(250):\n    if (folder / 'told').exists():\n        (folder / 'after').touch()\n        break\n    time.sleep(0.02)"
+        "for _ in range(250):\n    if (folder / 'told').exists():\n        (folder / 'after').touch()\n        break\n"
+        "    time.sleep(0.02)"
     )
     supervisor = Supervisor(tmp_path, lambda line: None)
     for name, code, makes_work in (("worker", makes, True), ("pilot-1", works, False)):
