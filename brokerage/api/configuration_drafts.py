@@ -23,7 +23,7 @@ from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.gdpconfig.exchange import HEAD, as_text, read_document, standing
 from broker_site.foundation.gdpconfig.keys import BadConfig
-from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.rest.filtering import take_only
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.api.configuration import BODY_LIMIT, READ, refused
 from workqueues.api.shares import FOR_ALL
@@ -94,14 +94,7 @@ class ConfigurationDraft(APIView):
     )
     def get(self, request: Request) -> Response:
         """400 for a filter that there is not."""
-        wrong = [
-            Problem(name[:100], "unknown", f"not known here; there are: {', '.join(FILTERS)}")
-            for name in request.query_params
-            if name not in FILTERS
-        ]
-        if wrong:
-            raise Refused(400, "Not valid", "; ".join(f"{p.field}: {p.message}" for p in wrong), wrong)
-        vo, scope = request.query_params.get("vo", ""), visible_vos(principal(request), READ)
+        vo, scope = take_only(request, FILTERS)["vo"], visible_vos(principal(request), READ)
         return Response(
             {
                 head: [

@@ -12,8 +12,8 @@ from rest_framework.views import APIView
 
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
+from broker_site.foundation.rest.filtering import take_only
 from broker_site.foundation.rest.openapi import refusals
-from monitoring.api.asked import take_only
 from monitoring.queries.search import MOST, SHORTEST, look_for
 
 READ = "task:read"

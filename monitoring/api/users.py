@@ -14,9 +14,8 @@ from rest_framework.views import APIView
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel import clock
-from broker_site.foundation.rest.filtering import take_no_filter
+from broker_site.foundation.rest.filtering import take_no_filter, take_only
 from broker_site.foundation.rest.openapi import refusals
-from monitoring.api.asked import take_only
 from monitoring.queries.my_work import LATELY, MOST, MyWork, my_work
 from monitoring.queries.share_history import shares_below
 from monitoring.queries.tasks import visible_tasks

@@ -54,11 +54,14 @@ def throughput(request: HttpRequest) -> HttpResponseBase:
 @page(READ, KNOWN)
 def throughput_data(request: HttpRequest, format: str, of: str = "steps") -> HttpResponseBase:  # noqa: A002 - as in the address
     """What jobs did in the steps of a window; or, `of` waits, how long they waited by queue, share or VO."""
-    faults: list[str] = []
-    window = choice(request, "window", list(WINDOWS), faults, USUAL_WINDOW)
-    by = choice(request, "by", list(BYS), faults)
-    if faults:
-        return problem_response(400, "Not valid", " ".join(faults), [Problem("window or by", "one_of", said) for said in faults])
+    wrong = [
+        Problem(name, "one_of", f"there is: {', '.join(known)}")
+        for name, known in (("window", WINDOWS), ("by", BYS))
+        if request.GET.get(name) and request.GET[name] not in known
+    ]
+    if wrong:
+        return problem_response(400, "Not valid", "Each fault is listed in errors.", wrong)
+    window, by = request.GET.get("window") or USUAL_WINDOW, request.GET.get("by") or next(iter(BYS))
     scope = scope_of(request, READ)
     more = {"window": window, "as_of": clock.now()}
     if of == "waits":

@@ -145,6 +145,8 @@ def test_files_events_and_waits_are_those_of_the_jobs(client: Client) -> None:
         assert client.get(address).status_code == 400
     client.force_login(ensure_user("eve", roles=[("other", "operator")]))
     assert json.loads(client.get("/throughput/waits.json?by=vo").content)["rows"] == []
+    errors = json.loads(client.get("/throughput.json?window=1y&by=colour").content)["errors"]
+    assert [(error["field"], error["rule"]) for error in errors] == [("window", "one_of"), ("by", "one_of")]
     assert {row["files"] for row in json.loads(client.get("/throughput.json").content)["rows"]} == {0}
 
 

@@ -18,6 +18,7 @@ from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.request import Request
 
+from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.filter_words import (
     LENGTHS,
@@ -32,12 +33,15 @@ from broker_site.foundation.kernel.filter_words import (
     times,
 )  # fmt: skip
 from broker_site.foundation.kernel.registry import nearest
+from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from broker_site.foundation.sql.wildcards import named
 
 NOT_FILTERS = (NewestFirst.page_size_query_param, NewestFirst.cursor_query_param)
 LONGEST = 8_000
 """Characters of a filter."""
+LONGEST_WORD = 256
+"""Characters of a word that a view reads by itself."""
 Part = TypeVar("Part")
 Condition = Callable[[Any, str], Q]
 """Makes the condition that one part of a filter holds, in the database of this alias."""
@@ -64,6 +68,25 @@ class StrictBackend(DjangoFilterBackend):
             kwargs["data"] = filterset.renamed(request.query_params)
             view.narrow = getattr(view, "narrow", False) or filterset(**kwargs).narrows
         return kwargs
+
+
+def take_only(request: Request, known: Sequence[str]) -> dict[str, str]:
+    """What is said for each name, empty where nothing is. Refused(400) for other names, and for what is too long or has a NUL."""
+    wrong = [
+        Problem(name[:100], "unknown", f"not known here; there are: {', '.join(known)}")
+        for name in request.query_params
+        if name not in known
+    ]
+    said = {name: request.query_params.get(name, "").strip() for name in known}
+    wrong += [
+        Problem(name, "max_length", f"at most {LONGEST_WORD} characters")
+        for name, text in said.items()
+        if len(text) > LONGEST_WORD
+    ]
+    wrong += [Problem(name, "null_characters_not_allowed", "without NUL") for name, text in said.items() if "\0" in text]
+    if wrong:
+        raise Refused(400, "Not valid", "; ".join(f"{p.field}: {p.message}" for p in wrong), wrong)
+    return said
 
 
 def take_no_filter(request: Request) -> None:
