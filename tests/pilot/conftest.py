@@ -109,8 +109,8 @@ def alive(pid: int) -> bool:
     """True while the process runs (a zombie does not)."""
     try:
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except FileNotFoundError:
-        return False
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # gone before the file was opened, or between that and the reading
 
 
 def pid_in(path: Path) -> int:
