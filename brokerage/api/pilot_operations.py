@@ -55,14 +55,25 @@ class JobInputFile(TypedDict):
     sources: list[StoragePlace]
 
 
+class LogStreamFile(TypedDict):
+    """Where a pilot puts a stream of a log as a plain file, cut as in the log; at the storage, root and mark of the log."""
+
+    stream: Literal["pilot.log", "stdout", "stderr"]
+    lfn: str
+    path: NotRequired[str]
+    url: NotRequired[str]
+    remove_url: NotRequired[str]
+
+
 class JobOutputFile(StoragePlace):
-    """An output and where it goes; `source_name`: what the payload calls it, where that is another name."""
+    """An output and where it goes; `source_name`: what the payload calls it, where that is another name. `streams`: of a log."""
 
     lfn: str
     remove_url: NotRequired[str]
     type: Literal["output", "log"]
     optional: bool
     source_name: str | None
+    streams: NotRequired[list[LogStreamFile]]
 
 
 class LeasedJobDocument(TypedDict):
