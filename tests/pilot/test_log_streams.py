@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from brokerage.pilot.copying import identity
+from brokerage.pilot.journal import Journal
 from brokerage.pilot.remote_storage import upload
+from brokerage.pilot.storage_root import StorageRoot
 from tests.pilot.conftest import Slot, until
 from tests.pilot.peer import Peer, adler
 from tests.pilot.test_run import unpacked
@@ -155,3 +158,25 @@ def test_a_pilot_that_sends_more_than_it_may_is_refused_and_its_job_has_the_arch
         with (tmp_path / "large").open("rb") as file, pytest.raises(PermissionError):
             upload("DISK", url.replace("/d/log.tgz.stdout", f"/d/{other}"), file.fileno(), 100, adler(content[:100]))
     assert server.files() == ["d/log.tgz"]
+
+
+def test_of_an_attempt_that_is_withdrawn_no_stream_stays_without_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A later attempt writes a log of the same name: what an earlier one left must not stand beside that."""
+    root, journal = StorageRoot("DISK", tmp_path), Journal(tmp_path / "journal", "7.1")
+    log, stream = tmp_path / "log.tgz", tmp_path / "log.tgz.stdout"
+    for path in (log, stream):
+        path.write_bytes(b"content")
+        written = identity(path)
+        assert written is not None
+        journal.will_publish(path.with_name(f".{path.name}.7.1.part"), path, written, root)
+    unlink = Path.unlink
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        if path == log:
+            raise PermissionError(13, "Permission denied")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(PermissionError):
+        journal.discard()
+    assert (log.exists(), stream.exists(), journal.path.exists()) == (True, False, True)
