@@ -15,6 +15,7 @@ from broker_site.foundation.rest.plain_operations import tells
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, Reports, ResourceAttributes
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.why_nothing import Reason
+from brokerage.rules.grid.log_streams import Stream
 
 
 class LocalStorage(TypedDict):
@@ -58,7 +59,7 @@ class JobInputFile(TypedDict):
 class LogStreamFile(TypedDict):
     """Where a pilot puts a stream of a log as a plain file, cut as in the log; at the storage, root and mark of the log."""
 
-    stream: Literal["pilot.log", "stdout", "stderr"]
+    stream: Stream
     lfn: str
     path: NotRequired[str]
     url: NotRequired[str]

@@ -7,8 +7,11 @@ or did not know of them.
 
 from __future__ import annotations
 
-STREAMS = ("pilot.log", "stdout", "stderr")
+from typing import Literal, get_args
+
+Stream = Literal["pilot.log", "stdout", "stderr"]
 """What a log is made of, as its archive calls it."""
+STREAMS: tuple[Stream, ...] = get_args(Stream)
 _ENDINGS = tuple(f".{stream}" for stream in STREAMS)
 
 
