@@ -7,12 +7,17 @@ What they are called, and where they go, the server tells.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
+from brokerage.pilot.clocks import now
 from brokerage.pilot.job import Failure, Output
 from brokerage.pilot.joblog import head_and_tail
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.stage_out import stage_out
+
+MOST_S = 60.0
+"""They are given up after so long: the outputs are stored, and the server waits for the report."""
 
 
 def store_streams(
@@ -36,10 +41,16 @@ def store_streams(
         folder.mkdir()
         for stream in {each.made_as for each in streams}:
             (folder / stream).write_bytes(head_and_tail(members[stream], most))
-        stage_out(streams, folder, name, journal, check)
+        stage_out(streams, folder, name, journal, partial(_go_on, check, now() + MOST_S))
     except (Failure, OSError) as problem:
         return f"{problem}{_taken_back(journal, before)}"
     return ""
+
+
+def _go_on(check: Callable[[], None], until: float) -> None:
+    check()
+    if now() > until:
+        raise Failure("STAGEOUT_FAILED", f"it took longer than {MOST_S:g} s")
 
 
 def _taken_back(journal: Journal, before: int) -> str:

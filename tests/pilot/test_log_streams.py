@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from brokerage.pilot import log_streams
 from brokerage.pilot.copying import identity
+from brokerage.pilot.job import read_job
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.remote_storage import upload
 from brokerage.pilot.storage_root import StorageRoot
@@ -180,3 +182,21 @@ def test_of_an_attempt_that_is_withdrawn_no_stream_stays_without_its_log(tmp_pat
     with pytest.raises(PermissionError):
         journal.discard()
     assert (log.exists(), stream.exists(), journal.path.exists()) == (True, False, True)
+
+
+def test_a_storage_that_takes_too_long_over_them_does_not_hold_up_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "said").write_bytes(b"said")
+    (tmp_path / "storage").mkdir()
+    log = log_in(tmp_path / "storage")
+    document = {"id": 7, "epoch": 1, "token": "t", "lease_s": 60, "queue": "A", "transformation": "x"}
+    job = read_job({**document, "outputs": [{**log, "root": str(tmp_path / "storage")}]})
+    members, journal = dict.fromkeys(STREAMS, tmp_path / "said"), Journal(tmp_path / "journal", "7.1")
+    monkeypatch.setattr(log_streams, "MOST_S", -1.0)
+    told = log_streams.store_streams(job.outputs, members, 100, tmp_path / "streams", "7.1", journal, lambda: None)
+    assert told == "it took longer than -1 s"
+    assert list((tmp_path / "storage").iterdir()) == []
+    monkeypatch.undo()
+    assert log_streams.store_streams(job.outputs, members, 100, tmp_path / "again", "7.1", journal, lambda: None) == ""
+    assert len(list((tmp_path / "storage").iterdir())) == 3
