@@ -106,7 +106,7 @@ def test_errors_are_told_and_asked_by_owner(client: Client) -> None:
         told = client.get(f"{address}?user_name=ada&queue=ALPHA")
         assert (told.status_code, [(e["field"], e["rule"]) for e in told.json()["errors"]]) == (400, [("user_name", "together")])
     page = text(client.get("/errors/?user_name=ada&queue=ALPHA"))
-    assert "not by both" in page
+    assert "<strong>Owner</strong>: errors are counted by queue and by owner, not by both" in page  # as the form calls it
     assert 'href="/errors/?user_name=grace"' in page  # which leaves the queue out
     (series,) = client.get("/api/v1/series/?what=failed&by=error&user=ada").json()["lines"]
     assert sum(series["points"]) == 1
