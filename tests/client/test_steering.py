@@ -217,6 +217,15 @@ def test_priority_share_needs_and_split_rule_of_a_task_are_set(broker_of: Broker
     for words in ((str(first),), ("priority=1",), (str(first), "priority=1", "priority=2")):
         assert olga("task", "set", *words, "--yes").code == 2
     assert olga("task", "set", "999999", "priority=1").code == 3
+    where = ("--where", "status=running,ready,scouting", "--where", "vo=demo")
+    asked = olga("task", "set", "priority=700", *where)
+    assert (asked.code, "priority 2 tasks that match status=running,ready,scouting vo=demo" in asked.err) == (2, True), asked
+    begun = olga("task", "set", "priority=700", *where, "--yes", "-m", "all of them")
+    assert (begun.code, begun.out.startswith("act ")) == (0, True), begun
+    run_agent("command", looked=True)
+    assert set(Task.objects.values_list("current_priority", flat=True)) == {700}
+    for changes in ("share=Express", "priority=high", f"{first} priority=1", "priority=1 ramCount=1"):
+        assert olga("task", "set", *changes.split(), *where, "--yes").code == 2
     assert broker_of("ada", ("demo", "submitter"))("task", "set", str(first), "priority=1").code == 4
 
 
