@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('brokerage', '0046_task_levels'),
+        ('brokerage', '0047_match_gauge_passed'),
     ]
 
     operations = [
