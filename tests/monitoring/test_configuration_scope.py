@@ -76,6 +76,16 @@ def test_lists_and_single_sets_tell_the_lines_that_are_seen_and_how_many_are_not
         assert (browser if address.startswith("/changes") else reader).get(address).status_code == 404
 
 
+def test_no_filter_finds_a_set_by_a_line_that_is_not_seen(reader: Client, browser: Client) -> None:
+    for name, found in (("Top", [1]), ("Secret", []), ("Sec*", []), ("!Secret", [3, 1])):
+        listed = reader.get("/api/v1/config/changes/", {"name": name}).json()["results"]
+        rows = browser.get("/changes.json", {"name": name}).json()["rows"]
+        assert [row["revision"] for row in listed] == [row["id"] for row in rows] == found
+    root = Client()
+    root.force_login(ensure_user("root", superuser=True))
+    assert [row["id"] for row in root.get("/changes.json?name=Secret").json()["rows"]] == [1]
+
+
 def test_a_proposal_tells_the_lines_that_are_seen(reader: Client, browser: Client) -> None:
     number = Proposal.objects.get().id
     assert "And 1 line for VOs" in no_secret(browser.get(f"/changes/proposals/{number}/"))
