@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.http import Http404
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -29,10 +29,21 @@ READ, EDIT = "grid:read", "config:edit"
 LONGEST_VALUE, LONGEST_REASON = 10_000, 255
 
 
+@extend_schema_field(
+    {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": {"type": "string", "maxLength": LONGEST_VALUE, "nullable": True},
+    }
+)
+class ValuesField(serializers.DictField):
+    """Attributes with their values as text; null takes one away."""
+
+
 class OverridesAsked(StrictBody):
     """What is to hold, whatever the document says, and what no longer."""
 
-    attributes = serializers.DictField(
+    attributes = ValuesField(
         child=serializers.CharField(allow_blank=True, allow_null=True, trim_whitespace=False, max_length=LONGEST_VALUE),
         allow_empty=False,
         help_text="attribute of the grid document: its value as text, objects and lists as JSON, empty for the default; null: "
