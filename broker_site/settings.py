@@ -226,7 +226,7 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["broker_site.foundation.access.rest.Bearer", "broker_site.foundation.access.rest.Session"],
     "DEFAULT_PERMISSION_CLASSES": ["broker_site.foundation.access.rest.ByAction"],
     "DEFAULT_METADATA_CLASS": None,  # OPTIONS tells nothing
-    "DEFAULT_THROTTLE_RATES": {"submit": "600/min"},
+    "DEFAULT_THROTTLE_RATES": {"submit": "600/min", "check": "600/min"},
     "EXCEPTION_HANDLER": "broker_site.foundation.access.problems.exception_handler",
     "DEFAULT_FILTER_BACKENDS": ["broker_site.foundation.rest.filtering.StrictBackend"],
     "UNAUTHENTICATED_USER": None,

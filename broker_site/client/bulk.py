@@ -19,14 +19,17 @@ class Bulk:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def count(self, of: str, act: str, **filters: Any) -> Row:
-        """How many tasks or jobs (`of`) match now: `n`, the `moment` and the first `ids`. Nothing is begun."""
-        return self._post({"of": of, "act": act, "filter": filters, "dry_run": True})
+    def count(self, of: str, act: str, set_priority: int | None = None, **filters: Any) -> Row:
+        """How many tasks or jobs (`of`) match now: `n`, the `moment` and the first `ids`. Nothing is begun.
 
-    def start(self, of: str, act: str, seen: Row, comment: str = "", **filters: Any) -> Row:
+        `set_priority`: the new one, of the act `priority`.
+        """
+        return self._post({"of": of, "act": act, "filter": filters, "dry_run": True}, set_priority)
+
+    def start(self, of: str, act: str, seen: Row, comment: str = "", set_priority: int | None = None, **filters: Any) -> Row:
         """Begin with what `count` has seen; Refused (409) where more than 5 % more match by now. What came later is let be."""
         body = {"of": of, "act": act, "filter": filters, "count": seen["n"], "moment": seen["moment"], "comment": comment}
-        return self._post(body)
+        return self._post(body, set_priority)
 
     def start_with(self, of: str, act: str, ids: Sequence[int], comment: str = "") -> Row:
         """Begin with these."""
@@ -65,6 +68,7 @@ class Bulk:
             time.sleep(pause if end is None else max(min(pause, end - time.monotonic()), 0))
             pause = min(pause * 1.2, SLOWEST_LOOK_S)
 
-    def _post(self, body: Mapping[str, Any]) -> Row:
-        document: Row = self._connection.post("bulk/", body)
+    def _post(self, body: Mapping[str, Any], set_priority: int | None = None) -> Row:
+        more = {} if set_priority is None else {"priority": set_priority}
+        document: Row = self._connection.post("bulk/", {**body, **more})
         return document

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker_site.client.connection import Connection, segment
@@ -27,6 +27,18 @@ class Queues:
         """Why it gets the work that it gets: verdict, and a tally by criterion."""
         document: Row = self._connection.get(f"queues/{segment(name)}/why-empty/")
         return document
+
+    def override(self, name: str, attributes: Mapping[str, str | None], reason: str, until: str | None = None) -> Sequence[Row]:
+        """Set attributes by hand, as `{"status": "offline"}`, over what the document says; None takes one away. All that hold.
+
+        `until`: when those that are set end by themselves, as `2026-12-01T12:00:00Z`; None: when they are taken away.
+        """
+        body = {"attributes": dict(attributes), "reason": reason, "until": until}
+        return listed(self._connection.ask("PATCH", f"queues/{segment(name)}/overrides/", body=body).json(), "results")
+
+    def overrides(self, name: str) -> Sequence[Row]:
+        """Attributes that were set by hand, with what the document says beneath."""
+        return listed(self._connection.get(f"queues/{segment(name)}/overrides/"), "results")
 
     def asks(self, name: str) -> Row:
         """What the last asks of pilots got."""

@@ -6,7 +6,7 @@ from django.contrib import admin
 
 from broker_site.foundation.adminfields import NamedValues
 from broker_site.foundation.adminpages import ReadOnlyAdmin
-from brokerage.models import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
+from brokerage.models import ErrorFingerprint, ErrorTask, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
 
 
 @admin.register(TallyMark)
@@ -28,6 +28,16 @@ class ErrorFingerprintAdmin(ReadOnlyAdmin):
     ordering = ("-first_seen",)
     search_fields = ("=code",)
     search_help_text = "Error code."
+
+
+@admin.register(ErrorTask)
+class ErrorTaskAdmin(ReadOnlyAdmin):
+    """Tasks of which jobs ended with an error of late."""
+
+    list_display = ("id", "task_id", "group_id", "first_at", "last_at")
+    ordering = ("-id",)
+    search_fields = ("=task_id",)
+    search_help_text = "Number of a task."
 
 
 @admin.register(TallyGroup)

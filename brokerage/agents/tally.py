@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.agency.run import Run, agent
+from brokerage.ledger.error_tasks import forget_tasks
 from brokerage.ledger.tally import compare_levels, count_changes, forget_buckets
 from brokerage.models import TallyMark
 from brokerage.rules.facts.rollups import STEPS
@@ -39,6 +40,8 @@ def tally(run: Run) -> int:
     for step_s, key in zip(STEPS, KEPT, strict=True):
         while time.monotonic() < end and forget_buckets(step_s, config[key], BATCH) == BATCH:
             continue
+    while time.monotonic() < end and forget_tasks(config["KEEP_ERROR_TASKS"], BATCH) == BATCH:
+        continue
     return 0
 
 

@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import shows_bearer
-from broker_site.foundation.access.permissions import may
+from broker_site.foundation.access.permissions import may, visible_vos
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
@@ -24,9 +24,10 @@ from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft, Line
 from broker_site.foundation.gdpconfig.effects import effects_of
 from broker_site.foundation.gdpconfig.keys import BadConfig
-from broker_site.foundation.gdpconfig.listing import effective, lines_of_sets
+from broker_site.foundation.gdpconfig.listing import effective
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
 from broker_site.foundation.gdpconfig.store import apply, preview, revert_draft
+from broker_site.foundation.gdpconfig.visible_lines import hidden, seen_lines, seen_sets
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import lists, refusals
@@ -109,13 +110,14 @@ class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[Change
     body_limit = BODY_LIMIT
 
     def get_queryset(self) -> QuerySet[ChangeSet]:
-        first = Prefetch("lines", Change.objects.order_by("id")[:FIRST_LINES], to_attr="first_lines")
-        return ChangeSet.objects.annotate(n_lines=lines_of_sets()).prefetch_related(first)
+        scope = visible_vos(principal(self.request), READ)
+        lines = Change.objects.filter(seen_lines(scope)).order_by("id")
+        return seen_sets(scope).prefetch_related(Prefetch("lines", lines[:FIRST_LINES], to_attr="first_lines"))
 
     @extend_schema(summary="Read a change set", responses={200: ChangeSetShown, **refusals(404)})
     def retrieve(self, request: Request, revision: int) -> Response:
         """One set with its lines."""
-        return Response(ChangeSetShown(set_of(revision)).data)
+        return Response(ChangeSetShown(set_of(principal(request), revision)).data)
 
     @extend_schema(
         summary="Change the configuration",
@@ -142,7 +144,8 @@ class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[Change
     )
     def revert(self, request: Request, revision: int) -> Response:
         """404, then 422, then 409; `dry_run` as for a change."""
-        made, caller = set_of(revision), principal(request)
+        caller = principal(request)
+        made = whole_set_of(caller, revision)
         body = ReasonAsked(data=request.data)
         body.is_valid(raise_exception=True)
         said = body.validated_data
@@ -153,13 +156,20 @@ class ConfigurationChanges(mixins.ListModelMixin, viewsets.GenericViewSet[Change
         return _answered(request, caller, draft, dry_run=said["dry_run"])
 
 
-def set_of(revision: int) -> ChangeSet:
-    """404 where there is none."""
-    sets = ChangeSet.objects.prefetch_related(Prefetch("lines", Change.objects.order_by("id")))
+def set_of(caller: Principal, revision: int) -> ChangeSet:
+    """With the lines that the caller sees; 404 where there is none."""
+    scope = visible_vos(caller, READ)
+    lines = Change.objects.filter(seen_lines(scope)).order_by("id")
+    sets = seen_sets(scope).prefetch_related(Prefetch("lines", lines))
     made = sets.filter(revision=revision).first() if revision <= LARGEST_ID else None
     if made is None:
         raise Http404("There is no such change set.")
     return made
+
+
+def whole_set_of(caller: Principal, revision: int) -> ChangeSet:
+    """The same with all of its lines, to be taken back; 404 where the caller sees none of them."""
+    return ChangeSet.objects.get(pk=set_of(caller, revision).pk)
 
 
 def refused(bad: BadConfig) -> Refused:
@@ -204,6 +214,10 @@ def dry_run_of(draft: Draft) -> dict[str, Any]:
 
 
 def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: bool) -> Response:
+    if unseen := list(hidden(visible_vos(caller, READ), draft.lines)):
+        if not dry_run and draft.reverts is None:
+            refuse_lines(caller, draft.lines)  # what somebody named himself is told by its name
+        raise Refused(403, "Not allowed", f"Nothing was changed: {unseen[0].field}: {unseen[0].message}.", unseen)
     try:
         if dry_run:
             return Response(dry_run_of(draft))
@@ -215,4 +229,4 @@ def _answered(request: Request, caller: Principal, draft: Draft, *, dry_run: boo
         raise refused(bad) from None
     if made is None:
         return Response({"revision": None, "lines": []})
-    return Response(ChangeSetShown(set_of(made.revision)).data, status.HTTP_201_CREATED)
+    return Response(ChangeSetShown(set_of(caller, made.revision)).data, status.HTTP_201_CREATED)

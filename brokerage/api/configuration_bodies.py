@@ -176,11 +176,12 @@ class ChangeSetShown(serializers.ModelSerializer[ChangeSet]):
     """What somebody changed at once."""
 
     reverts = serializers.IntegerField(source="reverts_id", allow_null=True, help_text="the set that this one takes back")
-    lines = ChangeLineShown(many=True)
+    lines = ChangeLineShown(many=True, help_text="those that you may see")
+    n_hidden = serializers.IntegerField(help_text="lines for VOs that you may not look into, which are left out")
 
     class Meta:
         model = ChangeSet
-        fields = ("revision", "at", "who", "why", "ticket", "source", "approved_by", "reverts", "lines")
+        fields = ("revision", "at", "who", "why", "ticket", "source", "approved_by", "reverts", "lines", "n_hidden")
         read_only_fields = fields
 
 

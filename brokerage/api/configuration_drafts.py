@@ -21,12 +21,13 @@ from broker_site.foundation.access.jsonbody import read_stream
 from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
-from broker_site.foundation.gdpconfig.exchange import HEAD, as_text, read_document, standing
+from broker_site.foundation.gdpconfig.changesets import CONFIG
+from broker_site.foundation.gdpconfig.exchange import HEAD, as_text, read_document, row_kinds, standing
 from broker_site.foundation.gdpconfig.keys import BadConfig
+from broker_site.foundation.gdpconfig.visible_lines import sees
 from broker_site.foundation.rest.filtering import take_only
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.api.configuration import BODY_LIMIT, READ, refused
-from workqueues.api.shares import FOR_ALL
 
 FILTERS = ("vo", "format")
 _ENTRIES = serializers.ListField(child=serializers.DictField(), required=False)
@@ -95,13 +96,13 @@ class ConfigurationDraft(APIView):
     def get(self, request: Request) -> Response:
         """400 for a filter that there is not."""
         vo, scope = take_only(request, FILTERS)["vo"], visible_vos(principal(request), READ)
+        kinds = {HEAD: CONFIG, **{kind.member: kind.kind for kind in row_kinds()}}
         return Response(
             {
                 head: [
                     entry
                     for entry in entries
-                    if (not vo or entry.get("vo", "") == vo)
-                    and (head == HEAD or entry["vo"] in scope or (head == "work_queues" and entry.get("vo", "") in FOR_ALL))
+                    if (not vo or entry.get("vo", "") == vo) and sees(scope, kinds[head], entry.get("vo", ""))
                 ]
                 for head, entries in standing().items()
             }

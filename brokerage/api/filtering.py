@@ -8,10 +8,13 @@ from typing import Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
+from broker_site.foundation.access.authentication import authenticate
+from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.gdpconfig.changesets import SOURCES
 from broker_site.foundation.gdpconfig.models import Change
 from broker_site.foundation.gdpconfig.proposals import OUTCOMES
-from broker_site.foundation.kernel.filter_words import Bounds, Wanted
+from broker_site.foundation.gdpconfig.visible_lines import seen_lines
+from broker_site.foundation.kernel.filter_words import Bounds, Wanted, Word
 from broker_site.foundation.rest.filtering import (
     AgeFilter,
     AnyOf,
@@ -23,6 +26,7 @@ from broker_site.foundation.rest.filtering import (
     TimeFilter,
     is_named,
     last_hours,
+    pattern,
 )  # fmt: skip
 from broker_site.foundation.rest.keyset import LARGEST_ID
 from brokerage.models import ComputingQueue, ErrorFingerprint, Job, TaskWait, TransferWish
@@ -35,6 +39,7 @@ from brokerage.states import JOB, TRANSFER
 from workqueues.api.filtering import PRIORITIES, WILD, DatasetFilter, ElementFilter, FileFilter, TaskFilter, of_tasks
 from workqueues.models import TaskThrottle
 
+READ_CONFIG = "config:read"
 ERROR = "number of the error, as the list of errors has it"
 SIGNED = {"least": -LARGEST_ID - 1, "most": LARGEST_ID}
 
@@ -208,13 +213,16 @@ class ErrorFilter(ListFilter):
     error = NumberFilter(label="Number", field_name="fingerprint", **SIGNED, help_text=ERROR)
 
 
-def _changed(column: str) -> Any:
-    """Sets of changes that have such a line."""
+class _LineFilter(NameFilter):
+    """Sets of changes that have such a line, of those that the caller sees."""
 
-    def condition(text: str, using: str) -> Q:
-        return Q(Exists(Change.objects.using(using).filter(is_named(column, text), change_set=OuterRef("pk"))))
-
-    return condition
+    def compared(self, part: Word) -> Q:
+        lines = Change.objects.filter(is_named(str(self.field_name), pattern(part)), change_set=OuterRef("pk"))
+        request = self.parent.request
+        if request is not None:
+            caller = authenticate(getattr(request, "_request", request))
+            lines = lines.filter(seen_lines(visible_vos(caller, READ_CONFIG)))
+        return Q(Exists(lines))
 
 
 class ChangeSetFilter(ListFilter):
@@ -222,11 +230,9 @@ class ChangeSetFilter(ListFilter):
 
     aliases = {"key": "name", "user": "who", "user_name": "who"}
 
-    name = NameFilter(label="Key", condition=_changed("name"), help_text=f"sets that changed the key of this name; {WILD}")
-    component = NameFilter(
-        label="Component", condition=_changed("component"), help_text="sets that changed a key of this component"
-    )
-    kind = NameFilter(label="Kind", condition=_changed("kind"), help_text="config, share or work_queue: sets with such a line")
+    name = _LineFilter(label="Key", help_text=f"sets that changed the key of this name; {WILD}")
+    component = _LineFilter(label="Component", help_text="sets that changed a key of this component")
+    kind = _LineFilter(label="Kind", help_text="config, share or work_queue: sets with such a line")
     who = NameFilter(label="By", help_text="author")
     source = AnyOf(SOURCES, label="Way")
     age = AgeFilter(label="Age", field_name="at")

@@ -103,6 +103,7 @@ class JobStandingShown(serializers.Serializer[Any]):
 
     ready = serializers.BooleanField(help_text="whether it is handed out now; else it waits for something else first")
     task_queue = serializers.IntegerField()
+    requires = serializers.CharField(help_text="what all jobs of its task queue require, in words")
     ahead = serializers.IntegerField(help_text="jobs of its task queue that go before it")
     waiting = serializers.IntegerField(help_text="jobs of its task queue that wait")
     more = serializers.BooleanField(help_text="whether there are more than were counted")

@@ -20,6 +20,7 @@ from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.authentication import authenticate, shows_bearer
 from broker_site.foundation.access.guards import page_requires
 from broker_site.foundation.access.password_again import password_again
+from broker_site.foundation.access.permissions import visible_vos
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
@@ -28,6 +29,7 @@ from broker_site.foundation.gdpconfig.changesets import MAX_WHY, Draft, Place
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.proposals import approve, decline, draft_of, propose
+from broker_site.foundation.gdpconfig.visible_lines import sees
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
 from brokerage.api.configuration import BODY_LIMIT, EDIT, READ, refuse_lines, refused
@@ -41,7 +43,10 @@ STALE = "Sign in again: configuration is changed within 15 minutes of the passwo
 class ProposalShown(serializers.ModelSerializer[Proposal]):
     """A proposed change and what became of it."""
 
-    lines = serializers.SerializerMethodField(help_text="kind, key, app, component, name, vo, before, after, until of each line")
+    lines = serializers.SerializerMethodField(
+        help_text="kind, key, app, component, name, vo, before, after, until of each line that you may see"
+    )
+    n_hidden = serializers.SerializerMethodField(help_text="lines for VOs that you may not look into, which are left out")
     outcome = serializers.CharField(help_text="empty while it waits; approved, refused, withdrawn or expired")
     revision = serializers.IntegerField(source="change_set_id", allow_null=True, help_text="the change set that it became")
 
@@ -49,14 +54,21 @@ class ProposalShown(serializers.ModelSerializer[Proposal]):
         model = Proposal
         fields = (
             "id", "at", "who", "why", "ticket", "source", "expires_at", "outcome", "decided_by", "decided_why", "decided_at",
-            "revision", "lines",
+            "revision", "lines", "n_hidden",
         )  # fmt: skip
         read_only_fields = fields
 
     @extend_schema_field(serializers.ListField(child=serializers.DictField()))
     def get_lines(self, proposal: Proposal) -> list[dict[str, Any]]:
         """Each with the key as it is written."""
-        return [{**line, "key": Place(*(line[name] for name in Place._fields)).key} for line in proposal.lines]
+        return [{**line, "key": Place(*(line[name] for name in Place._fields)).key} for line in self._seen(proposal)]
+
+    def get_n_hidden(self, proposal: Proposal) -> int:
+        return len(proposal.lines) - len(self._seen(proposal))
+
+    def _seen(self, proposal: Proposal) -> list[dict[str, Any]]:
+        scope = visible_vos(self.context["caller"], READ)
+        return [line for line in proposal.lines if sees(scope, line["kind"], line["vo"])]
 
 
 class DeclineAsked(StrictBody):
@@ -78,10 +90,14 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     def get_queryset(self) -> QuerySet[Proposal]:
         return Proposal.objects.all()
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        """Who asks: lines are told by what he may see."""
+        return {**super().get_serializer_context(), "caller": principal(self.request)}
+
     @extend_schema(summary="Read a proposal", responses={200: ProposalShown, **refusals(404)})
     def retrieve(self, request: Request, proposal_id: int) -> Response:
         """One proposal."""
-        return Response(ProposalShown(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(proposal_id)).data)
 
     @extend_schema(
         summary="Propose a change",
@@ -102,7 +118,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
             raise refused(bad) from None
         if made is None:
             raise Refused(422, "Nothing to propose", "All of it holds already.")
-        return Response(ProposalShown(proposal_of(made.id)).data, status.HTTP_201_CREATED)
+        return Response(self.get_serializer(proposal_of(made.id)).data, status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Approve a proposal",
@@ -119,7 +135,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
             approve_as(caller, proposal_id)
         except BadConfig as bad:
             raise refused(bad) from None
-        return Response(ProposalShown(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(proposal_id)).data)
 
     @extend_schema(
         summary="Refuse or withdraw a proposal",
@@ -136,7 +152,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
             decline_as(principal(request), proposal_id, body.validated_data["reason"])
         except BadConfig as bad:
             raise refused(bad) from None
-        return Response(ProposalShown(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(proposal_id)).data)
 
 
 def proposal_of(proposal_id: int) -> Proposal:

@@ -18,6 +18,7 @@ from brokerage.api.last_asks import JobStandingView, QueueAsksView
 from brokerage.api.links import Links, OneLink, edit_form
 from brokerage.api.look_now import LookAtQueue, LookAtShare, LookAtTask, queue_button, share_button, task_button
 from brokerage.api.proposals import Proposals, approve_form, decline_form
+from brokerage.api.queue_overrides import QueueOverrides
 from brokerage.api.rebrokering import RebrokerAtQueue, RebrokerJob, RebrokerTask
 from brokerage.api.saved_views import SavedViews, delete_form, save_form
 from brokerage.api.series import SeriesView
@@ -59,6 +60,7 @@ urlpatterns = [
     path("grid/", GridView.as_view({"get": "retrieve"}), name="grid-document"),
     path("queues/", QueuesView.as_view({"get": "list"}), name="queue-list"),
     path("tasks/<int:task_id>/look/", LookAtTask.as_view(), name="task-look"),
+    path("queues/<str:name>/overrides/", QueueOverrides.as_view(), name="queue-overrides"),
     path("queues/<str:name>/look/", LookAtQueue.as_view(), name="queue-look"),
     path("shares/<str:name>/look/", LookAtShare.as_view(), name="share-look"),
     path("queues/<str:name>/rebroker/", RebrokerAtQueue.as_view(), name="queue-rebroker"),

@@ -18,5 +18,7 @@ KEEP_HOURS | duration | 730d | 7d..3650d | decision L3
     So long counts by the hour are kept.
 KEEP_DAYS | duration | 1825d | 30d..3650d | decision L3
     So long counts by the day are kept.
+KEEP_ERROR_TASKS | duration | 14d | 8d..365d | decision L3
+    So long it is kept which tasks an error was met in, from the last job of the task that ended with it.
 """
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -23,7 +23,8 @@ _ENDS = f"""
 WITH changed AS MATERIALIZED ({{batch}})
 SELECT date_trunc('minute', c.at), c.new, coalesce(t.vo, ''), coalesce(q.name, ''),
     coalesce(t.user_name, ''), r.fingerprint, min(r.reported_status),
-    min(r.error_code), min(r.exit_code), min(r.error_message), min(c.job_id), min(c.at), count(*)
+    min(r.error_code), min(r.exit_code), min(r.error_message), min(c.job_id), min(c.at), count(*),
+    coalesce(array_agg(DISTINCT j.task_id) FILTER (WHERE j.task_id IS NOT NULL), '{{{{}}}}')
 FROM changed c JOIN brokerage_jobresult r ON r.job_id = c.job_id JOIN brokerage_job j ON j.id = c.job_id
     LEFT JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
 WHERE c.new IN ({JOB.unsuccessful.sql})
@@ -48,31 +49,43 @@ class _End(NamedTuple):
     job_id: int
     at: datetime
     n: int
+    tasks: Sequence[int]
 
     @property
     def error(self) -> Fingerprint:
         return fingerprint(EndError(self.reported, self.code, self.exit_code, self.message))
 
 
-def count_errors(batch: str, values: Mapping[str, Any]) -> dict[tuple[datetime, str, Group], int]:
+class ErrorCounts(NamedTuple):
+    """How many jobs ended with which error, and the minutes in which those of a task did, the first and the last."""
+
+    counts: Mapping[tuple[datetime, str, Group], int]
+    tasks: Mapping[tuple[Group, int], tuple[datetime, datetime]]
+
+
+def count_errors(batch: str, values: Mapping[str, Any]) -> ErrorCounts:
     """How many jobs ended with which error, among the changes that the statement `batch` gives; new fingerprints are noted."""
     with connection.cursor() as cursor:
         cursor.execute(_ENDS.format(batch=batch), values)
         ends = [_End(*row) for row in cursor.fetchall()]
     if not ends:
-        return {}
+        return ErrorCounts({}, {})
     by_id: dict[int, list[_End]] = defaultdict(list)
     for end in ends:
         by_id[end.error.id if end.stored is None else end.stored].append(end)
     kept = _noted(by_id)
     counts: dict[tuple[datetime, str, Group], int] = defaultdict(int)
+    minutes: dict[tuple[Group, int], list[datetime]] = defaultdict(list)
     for id_, same in by_id.items():
         for end in same:
             group = NO_GROUP._replace(family=Family.ERROR.value, vo=end.vo, fingerprint=kept[id_])
             counts[end.minute, end.what, group] += end.n
             counts[end.minute, end.what, group._replace(family=Family.ERROR_AT.value, queue=end.queue)] += end.n
-            counts[end.minute, end.what, group._replace(family=Family.ERROR_OF.value, user_name=end.user_name)] += end.n
-    return dict(counts)
+            of_owner = group._replace(family=Family.ERROR_OF.value, user_name=end.user_name)
+            counts[end.minute, end.what, of_owner] += end.n
+            for task_id in end.tasks:
+                minutes[of_owner, task_id].append(end.minute)
+    return ErrorCounts(dict(counts), {task: (min(at), max(at)) for task, at in minutes.items()})
 
 
 def _noted(by_id: Mapping[int, list[_End]]) -> dict[int, int]:

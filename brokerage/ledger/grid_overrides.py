@@ -17,7 +17,7 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
-from broker_site.foundation.access.principal import SYSTEM
+from broker_site.foundation.access.principal import SYSTEM, Principal
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
@@ -87,6 +87,44 @@ def set_override(override: LocalOverride) -> None:
             override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
         override.save()
         _write(override, row, _value(override))
+
+
+def change_overrides(
+    caller: Principal, kind: Kind, name: str, values: Mapping[str, str | None], reason: str, until: datetime | None
+) -> None:
+    """Set the overrides with a text and end those with None, of one row; what is so already is left alone. Audits each.
+
+    The values must keep the rules. LookupError where there is no such row.
+    """
+    with transaction.atomic():
+        take_turns()
+        if not MODELS[kind]._default_manager.filter(name=name).exists():
+            raise LookupError(f"there is no {kind} {name}")
+        there = {override.attribute: override for override in LocalOverride.objects.filter(kind=kind, name=name)}
+        for attribute, value in sorted(values.items()):
+            override = there.get(attribute)
+            before = None if override is None else _plain(override)
+            if value is None:
+                if override is not None:
+                    _note("delete", caller, override, reason, before, None)
+                    end_override(override)
+                continue
+            override = override or LocalOverride(kind=kind, name=name, attribute=attribute)
+            override.value, override.reason, override.until = value, reason, until
+            if before != _plain(override):
+                override.who = caller.name[:150]
+                set_override(override)
+                _note("add" if before is None else "change", caller, override, reason, before, _plain(override))
+
+
+def _plain(override: LocalOverride) -> dict[str, str]:
+    """What somebody says of it, as JSON."""
+    return {"value": override.value, "reason": override.reason, "until": str(override.until or "")}
+
+
+def _note(verb: str, caller: Principal, override: LocalOverride, reason: str, before: Any, after: Any) -> None:
+    what = f"localoverride {override.pk} {override}"
+    audit(f"localoverride.{verb}", caller, what, reason=reason, before=before, after=after)
 
 
 def end_override(override: LocalOverride) -> None:

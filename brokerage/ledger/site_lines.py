@@ -33,6 +33,7 @@ class SiteLines(RowLines):
     kind, member = SITE_LINE, "sites"
     columns = _COLUMNS
     told_empty = False
+    for_all = None
 
     def rows(self) -> dict[Place, str]:
         """The sites with an override of these attributes, by name."""

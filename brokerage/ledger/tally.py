@@ -17,6 +17,7 @@ from django.db import connection, transaction
 
 from broker_site.foundation.kernel.machine import NEW
 from brokerage.ledger.error_tally import count_errors
+from brokerage.ledger.error_tasks import note_tasks
 from brokerage.ledger.tally_groups import NO_GROUP, Group, ids_of
 from brokerage.ledger.task_tally import count_tasks
 from brokerage.ledger.work_tally import count_work
@@ -132,6 +133,7 @@ _NO_LEVELS = "DELETE FROM brokerage_tallylevel WHERE n = 0"
 _NO_GROUPS = """
 DELETE FROM brokerage_tallygroup g WHERE (SELECT 1 FROM brokerage_tallylevel l WHERE l.group_id = g.id LIMIT 1) IS NULL
     AND (SELECT 1 FROM brokerage_tallybucket b WHERE b.group_id = g.id LIMIT 1) IS NULL
+    AND (SELECT 1 FROM brokerage_errortask t WHERE t.group_id = g.id LIMIT 1) IS NULL
 """
 _NO_ERRORS = """
 DELETE FROM brokerage_errorfingerprint f
@@ -178,8 +180,9 @@ def count_changes(limit: int) -> int | None:
             if n:
                 cursor.execute(_COUNT, named)
                 counts = _by_group(cursor.fetchall())
-                counts |= count_errors(BATCH, named) | count_work(BATCH, named)
-                _add(counts)
+                errors = count_errors(BATCH, named)
+                counts |= {**errors.counts, **count_work(BATCH, named)}
+                note_tasks(errors.tasks, _add(counts))
             if n < limit:
                 count_tasks()
             cursor.execute(_MOVE_MARK, named)
@@ -253,10 +256,10 @@ def _by_group(rows: Iterable[tuple[datetime, str, str, str, str, str, int, str, 
     return dict(counts)
 
 
-def _add(counts: Counts) -> None:
-    """Add to the buckets of all lengths, and to the levels what is one."""
+def _add(counts: Counts) -> Mapping[Group, int]:
+    """Add to the buckets of all lengths, and to the levels what is one: the number of each group."""
     if not counts:
-        return
+        return {}
     ids = ids_of({group for _, _, group in counts})
     levels: dict[tuple[int, str], int] = defaultdict(int)
     for (_, what, group), n in counts.items():
@@ -267,3 +270,4 @@ def _add(counts: Counts) -> None:
         cursor.execute(_ADD, [*map(list, zip(*lines, strict=True)), list(STEPS)])
         if rows := [(id_, what, n) for (id_, what), n in levels.items() if n]:
             cursor.execute(_ADD_LEVELS, list(map(list, zip(*rows, strict=True))))
+    return ids

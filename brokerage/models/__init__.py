@@ -22,7 +22,7 @@ from brokerage.models.grid_overrides import LocalOverride
 from brokerage.models.job import Job, JobChange, JobInput, JobResult, JobRetryHistory, JobSpec
 from brokerage.models.queue_ask import AskHour, QueueAsk
 from brokerage.models.retry_rule import RetryRule
-from brokerage.models.rollup import ErrorFingerprint, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
+from brokerage.models.rollup import ErrorFingerprint, ErrorTask, TallyBucket, TallyGroup, TallyLevel, TallyMark, TaskLevel
 from brokerage.models.saved_view import SavedView
 from brokerage.models.site_limits import MatchGauge, PilotCE, RoomBlock, SiteAdvertisement
 from brokerage.models.submission import SubmittedJob
@@ -38,6 +38,7 @@ __all__ = [
     "Decision",
     "DeclaredSlots",
     "ErrorFingerprint",
+    "ErrorTask",
     "Feed",
     "GridPart",
     "GridRevision",

@@ -24,6 +24,7 @@ class TallyMark(models.Model):
     off_at = models.DateTimeField(null=True, help_text="when they last differed")
     off_in_all = models.BigIntegerField(default=0, db_default=0, help_text="jobs by which they ever differed")
     off_said = models.CharField(max_length=255, default="", db_default="", help_text="where they last differed")
+    tasks_from = models.DateTimeField(db_default=Now(), help_text="since when the tasks of errors are noted")
 
     class Meta:
         constraints = [models.CheckConstraint(name="tally_mark_one", condition=models.Q(id=1))]
@@ -117,3 +118,21 @@ class ErrorFingerprint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
+
+
+class ErrorTask(models.Model):
+    """A task of which jobs ended with an error, of late. The number is kept as it was: the task may be gone."""
+
+    id = models.BigAutoField(primary_key=True)
+    group = models.ForeignKey(TallyGroup, models.CASCADE, db_index=False, related_name="+", help_text="VO, owner and error")
+    task_id = models.BigIntegerField(help_text="the task")
+    first_at = models.DateTimeField(help_text="the minute in which the first of its jobs ended so, since it is noted")
+    last_at = models.DateTimeField(help_text="the minute in which the last did")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group", "task_id"], name="error_task_once")]
+        # Those of a window are counted by it, and those that are too old removed.
+        indexes = [models.Index(fields=["group", "last_at"], name="error_task_age")]
+
+    def __str__(self) -> str:
+        return f"task {self.task_id}"

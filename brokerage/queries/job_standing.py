@@ -19,7 +19,7 @@ from brokerage.queries.submission import why_not_submitted
 from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.queries.waiting import FIRST_JOB_OF
 from brokerage.rules.dispatch.job_standing import Ask, JobStanding, Place, SiteWait, WaitingTurn, lacked_by, passed_by, place_at
-from brokerage.rules.dispatch.queue_asks import ask_visible, resource_of
+from brokerage.rules.dispatch.queue_asks import ask_visible, requirement_text, resource_of
 from brokerage.rules.dispatch.waiting_list import Unit
 from brokerage.rules.submission.submission_cycle import WAIT_TEXTS, CachedJob, kind_of
 from brokerage.states import JOB
@@ -67,6 +67,7 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
     return JobStanding(
         ready=job.ready_priority is not None,
         task_queue=job.task_queue_id,
+        requires=requirement_text(facts.requirement),
         ahead=ahead,
         waiting=waiting,
         more=waiting >= MOST_COUNTED,

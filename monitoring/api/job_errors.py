@@ -16,6 +16,7 @@ from broker_site.foundation.access.rest import principal
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.rest.openapi import refusals
 from brokerage.api.filtering import ErrorFilter
+from brokerage.rules.facts.rollups import MOST_ERROR_TASKS
 from monitoring.queries.job_errors import MOST_ERRORS, chosen, error_groups, job_errors, together
 from monitoring.queries.series import USUAL_WINDOW, WINDOWS
 from monitoring.tables.selection import faults_of, read
@@ -65,6 +66,10 @@ class JobErrorShown(serializers.Serializer[Any]):
     n_queues = serializers.IntegerField(help_text="at how many queues")
     users = OwnerErrors(many=True, help_text="whose most of them were; none with a filter by queue")
     n_users = serializers.IntegerField(help_text="of how many owners")
+    n_tasks = serializers.IntegerField(
+        allow_null=True, help_text=f"of how many tasks, {MOST_ERROR_TASKS} at most; null with a filter by queue"
+    )
+    more_tasks = serializers.BooleanField(help_text="there are more tasks, or they were not noted yet when the window began")
     first_seen = serializers.DateTimeField()
     last_seen = serializers.DateTimeField(help_text="to the step of the window")
     job_id = serializers.IntegerField(allow_null=True, help_text="one of them; null where you may not see it")

@@ -13,8 +13,9 @@ from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.gdpconfig import keys
 from broker_site.foundation.gdpconfig.changesets import in_words, split_key
 from broker_site.foundation.gdpconfig.keys import BadConfig, Key
-from broker_site.foundation.gdpconfig.listing import Effective, effective, lines_of_sets
+from broker_site.foundation.gdpconfig.listing import Effective, effective
 from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Revision
+from broker_site.foundation.gdpconfig.visible_lines import seen_lines, seen_sets
 from monitoring.queries.database import alias
 
 FIRST_LINES = 5
@@ -44,7 +45,7 @@ class ConfigRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSetRow:
-    """One set of changes; `changes`: its first lines in words."""
+    """One set of changes; `changes`: its first lines in words, of those that are seen; `n_hidden` are not."""
 
     id: int
     at: datetime
@@ -55,6 +56,7 @@ class ChangeSetRow:
     approved_by: str
     reverts: int | None
     n_lines: int
+    n_hidden: int
     changes: Sequence[str]
 
 
@@ -141,9 +143,13 @@ def _declared(app: str, component: str, name: str) -> Key | None:
 
 
 def visible_sets(scope: VoScope) -> QuerySet[ChangeSet]:
-    """All sets: whoever may read the configuration reads its history."""
-    first = Prefetch("lines", Change.objects.using(alias()).order_by("id")[:FIRST_LINES], to_attr="first_lines")
-    return ChangeSet.objects.using(alias()).annotate(n_lines=lines_of_sets()).prefetch_related(first)
+    """Those of which a line is seen, with their first lines that are."""
+    first = Prefetch("lines", _seen_lines(scope)[:FIRST_LINES], to_attr="first_lines")
+    return seen_sets(scope, alias()).prefetch_related(first)
+
+
+def _seen_lines(scope: VoScope) -> QuerySet[Change]:
+    return Change.objects.using(alias()).filter(seen_lines(scope)).order_by("id")
 
 
 def set_rows(table: QuerySet[ChangeSet]) -> list[ChangeSetRow]:
@@ -159,6 +165,7 @@ def set_rows(table: QuerySet[ChangeSet]) -> list[ChangeSetRow]:
             approved_by=made.approved_by,
             reverts=made.reverts_id,
             n_lines=made.n_lines,  # type: ignore[attr-defined]
+            n_hidden=made.n_hidden,  # type: ignore[attr-defined]
             changes=[told(line) for line in made.first_lines],  # type: ignore[attr-defined]
         )
         for made in table
@@ -171,9 +178,9 @@ def told(line: Change) -> str:
     return f"{line.place}: {in_words(line.kind, line.before, line.after)}{until}"
 
 
-def find_set(revision: int) -> ChangeSet | None:
-    """One set with its lines, and the sets that took it back."""
+def find_set(scope: VoScope, revision: int) -> ChangeSet | None:
+    """One set with its lines that are seen, and the sets that took it back; None where none is."""
     if revision >= 1 << 63:
         return None
-    lines = Prefetch("lines", Change.objects.using(alias()).order_by("id"))
-    return ChangeSet.objects.using(alias()).prefetch_related(lines, "reverted_by").filter(pk=revision).first()
+    lines = Prefetch("lines", _seen_lines(scope))
+    return seen_sets(scope, alias()).prefetch_related(lines, "reverted_by").filter(pk=revision).first()

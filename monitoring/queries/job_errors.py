@@ -20,6 +20,7 @@ from brokerage.rules.facts.series import Asked
 from brokerage.states import JOB
 from monitoring.error_words import known_help
 from monitoring.queries.database import alias
+from monitoring.queries.error_tasks import ErrorTasks, tasks_with_errors
 from monitoring.queries.jobs import visible_jobs
 from monitoring.queries.series import WINDOWS, counted
 from monitoring.tables.facets import Facet, facet
@@ -66,9 +67,10 @@ ALL = Chosen()
 @dataclass(frozen=True, slots=True)
 class JobErrorRow:
     """One error. `jobs` that ended with it in the window, `points` of them in each step of the window, `queues`: where most of
-    them were, each with its number, `users`: whose most were; none where the filter is by the other. `job_id`: one of them that
-    the visitor may see. `helps`: what is known to help, empty for a code that is not ours. `followed`: what retry rules did when
-    that job failed, `rule` and what it `told`.
+    them were, each with its number, `users`: whose most were; none where the filter is by the other. `n_tasks`: of how many
+    tasks, None where the filter is by queue; `more_tasks`: there may be more. `job_id`: one of them that the visitor may see.
+    `helps`: what is known to help, empty for a code that is not ours. `followed`: what retry rules did when that job failed,
+    `rule` and what it `told`.
     """
 
     id: str
@@ -81,6 +83,8 @@ class JobErrorRow:
     n_queues: int
     users: Sequence[tuple[str, int]]
     n_users: int
+    n_tasks: int | None
+    more_tasks: bool
     first_seen: datetime
     last_seen: datetime
     job_id: int | None
@@ -139,7 +143,7 @@ def chosen(groups: QuerySet[TallyGroup], selection: Selection) -> Chosen:
 
 
 def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ERRORS, of: Chosen = ALL) -> JobErrors:
-    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of what was chosen; four statements."""
+    """The errors with which most jobs ended in a window, of these VOs, at a queue, or of what was chosen; five statements."""
     window_s, step_s = WINDOWS[window]
     asked = Asked(tuple(JOB.unsuccessful), window_s, step_s, "error", {"queue": queue} if queue else {})
     found = counted(asked, scope, of.counted)
@@ -159,14 +163,16 @@ def job_errors(scope: VoScope, window: str, queue: str = "", most: int = MOST_ER
         places = {(error, Family.ERROR_AT): [(queue, sum(points[error]))] for error in first}
     elif first:
         places = _places(asked, first, scope, of)
+    tasks = {} if queue else _tasks(asked, first, scope, of)
     samples = [known[error].sample_job_id for error in first if error in known]
     seen = dict(visible_jobs(scope).filter(id__in=samples).values_list("id", "result__retry_actions"))
     times = found.times
+    began = {error: next(at for at, n in zip(times, points[error], strict=True) if n) for error in first}
     table = [
         JobErrorRow(
             str(error), is_known.component, is_known.code, is_known.exit_code, is_known.message, sum(points[error]),
             *_first(places.get((error, Family.ERROR_AT), ())), *_first(places.get((error, Family.ERROR_OF), ())),
-            is_known.first_seen,
+            *_told(tasks.get(error), is_known.first_seen, began[error]), is_known.first_seen,
             max(is_known.first_seen, *(at for at, n in zip(times, points[error], strict=True) if n)),
             is_known.sample_job_id if is_known.sample_job_id in seen else None, points[error],
             known_help(is_known.code), seen.get(is_known.sample_job_id) or (),
@@ -187,6 +193,20 @@ def error_facets(scope: VoScope, window: str, selection: Selection) -> Sequence[
         facet(selection, "user_name", "Owner", words, by.get(Family.ERROR_OF, ()), nameless="no task", without=("queue",)),
         facet(selection, "queue", "Queue", words, by.get(Family.ERROR_AT, ()), nameless="no queue", without=("user_name",)),
     )
+
+
+def _tasks(asked: Asked, errors: Sequence[int], scope: VoScope, of: Chosen) -> Mapping[int, ErrorTasks]:
+    """Error -> the tasks that it was met in; none with a filter by queue, by which they are not noted."""
+    if not errors or Family.ERROR_OF not in of.told:
+        return {}
+    groups = None if of.groups is None else of.groups.get(Family.ERROR_OF, ())
+    values = in_window(asked, scope)
+    found = tasks_with_errors(errors, values["vos"], values["start"], groups)
+    return {error: found.get(error, ErrorTasks()) for error in errors}
+
+
+def _told(tasks: ErrorTasks | None, first_seen: datetime, first_counted: datetime) -> tuple[int | None, bool]:
+    return (None, False) if tasks is None else (tasks.n, tasks.may_be_more(first_seen, first_counted))
 
 
 def _first(places: Sequence[tuple[str, int]]) -> tuple[Sequence[tuple[str, int]], int]:

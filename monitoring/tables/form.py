@@ -44,6 +44,10 @@ class FilterForm:
     more: Sequence[FilterField]
     chips: Sequence[Chip]
 
+    def label_of(self, name: str) -> str:
+        """What the page calls a parameter of the address: its filter's label, or its own name."""
+        return next((field.label for field in (*self.first, *self.more) if field.name == name), name)
+
     @property
     def more_set(self) -> int:
         return sum(bool(field.value) for field in self.more)

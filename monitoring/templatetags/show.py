@@ -23,6 +23,7 @@ from monitoring.charts import files_told, progress_bar, share_bar, state_ribbon,
 from monitoring.error_words import ERRORS
 from monitoring.histograms import draw_histogram
 from monitoring.plots import draw, sparkline
+from monitoring.tables.form import FilterForm
 from monitoring.tables.selection import Selection
 from monitoring.views.visitor import appearance_of
 from monitoring.wording import RAM_UNITS, UNKNOWN, WORDS
@@ -61,6 +62,12 @@ def parted(name: str) -> SafeString:
     """A name that breaks behind its separators, not inside of its words."""
     *parts, last = PARTING.split(name)
     return format_html_join("", "{}<wbr>", ((part,) for part in parts)) + conditional_escape(last)
+
+
+@register.filter
+def called(name: str, form: FilterForm | None) -> str:
+    """A parameter of the address as the form of the page calls it."""
+    return form.label_of(name) if form else name
 
 
 @register.filter

@@ -20,6 +20,7 @@ from broker_site.foundation.gdpconfig.listing import Effective
 from broker_site.foundation.gdpconfig.models import Change
 from broker_site.foundation.gdpconfig.store import preview
 from broker_site.foundation.gdpconfig.two_person import takes_two
+from broker_site.foundation.gdpconfig.visible_lines import hidden
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.config_replay import replayed
@@ -38,7 +39,7 @@ from monitoring.queries.configuration import (
 from monitoring.tables.exports import json_answer
 from monitoring.tables.selection import not_known
 from monitoring.views.export import export
-from monitoring.views.page import page, show
+from monitoring.views.page import page, scope_of, show
 
 READ, EDIT, DRAFT = "config:read", "config:edit", "change:draft"
 KNOWN = ("q", "overridden")
@@ -103,7 +104,10 @@ def draft_page(
     try:
         if rows:
             with reading_only():
-                steps = preview(Draft(draft_lines(rows), "", "", "page", base=number))
+                lines = draft_lines(rows)
+                if unseen := list(hidden(scope_of(request, READ), lines)):
+                    raise BadConfig(*unseen)
+                steps = preview(Draft(lines, "", "", "page", base=number))
                 effects, trial = effects_of(steps), steering_trial(steps, clock.now())
                 submission = submission_trial(steps, effects.before, effects.after)
                 replay = replayed(effects.before, effects.after) if effects.of_keys else None
@@ -131,7 +135,7 @@ def draft_page(
 @page(READ, ())
 def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpResponseBase:
     """One set of changes with its lines, and the form that takes it back."""
-    made = find_set(revision)
+    made = find_set(scope_of(request, READ), revision)
     if made is None:
         raise Http404(f"There is no change set {revision}.")
     lines = list(made.lines.all())
@@ -140,7 +144,9 @@ def change_set(request: HttpRequest, revision: int, data: bool = False) -> HttpR
         names = ("kind", "app", "component", "name", "vo", "before", "until_before", "after", "until")
         document = {name: getattr(made, name) for name in ("revision", "at", "who", "why", "ticket", "source", "approved_by")}
         told_lines = [{"key": line.place.key} | {name: getattr(line, name) for name in names} for line in lines]
-        return JsonResponse({**document, "reverts": made.reverts_id, "reverted_by": takes_back, "lines": told_lines})
+        n_hidden = made.n_hidden  # type: ignore[attr-defined]
+        told_sets = {"reverts": made.reverts_id, "reverted_by": takes_back}
+        return JsonResponse({**document, **told_sets, "lines": told_lines, "n_hidden": n_hidden})
     context = {
         "made": made,
         "lines": [(line, _columns(line)) for line in lines],

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_POST
 
 from broker_site.foundation.access.guards import page_requires
+from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.gdpconfig.changesets import CONFIG, Draft, Step
 from broker_site.foundation.gdpconfig.draft_form import MOST_TYPED, REMOVE
 from broker_site.foundation.gdpconfig.exchange import LARGEST, read_document
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import preview
+from broker_site.foundation.gdpconfig.visible_lines import hidden, sees
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.queries.what_if import reading_only
 from monitoring.views.configuration import READ, draft_page
+from monitoring.views.page import scope_of
 
 TEXT, FILE, ONLY = "text", "file", "only"
 
@@ -25,7 +30,7 @@ def config_import(request: HttpRequest) -> HttpResponseBase:
     text = request.POST.get(TEXT, "")
     try:
         text = _sent(request, text)
-        rows = _rows(text, only=request.POST.get(ONLY) == "yes")
+        rows = _rows(text, scope_of(request, READ), only=request.POST.get(ONLY) == "yes")
     except BadConfig as bad:
         return draft_page(request, [], None, bad.problems, {"text": text})
     if not rows:
@@ -44,9 +49,13 @@ def _sent(request: HttpRequest, typed: str) -> str:
         raise BadConfig(Problem("document", "format", f"the file is not UTF-8: byte {fault.start}")) from None
 
 
-def _rows(text: str, *, only: bool) -> list[dict[str, str]]:
-    """As the form of a draft sends them. BadConfig."""
+def _rows(text: str, scope: VoScope, *, only: bool) -> list[dict[str, str]]:
+    """As the form of a draft sends them. What is not named is removed of what is seen alone. BadConfig."""
     read = read_document(text, only=only)
+    kept = [(line, at) for line, at in zip(read.lines, read.places, strict=True) if at or sees(scope, line.kind, line.vo)]
+    read = replace(read, lines=[line for line, _ in kept], places=[at for _, at in kept])
+    if unseen := list(hidden(scope, read.lines)):
+        raise read.located(BadConfig(*unseen))
     try:
         with reading_only():
             steps = [step for step in preview(Draft(read.lines, "", "", "page")) if step.differs]

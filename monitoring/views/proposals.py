@@ -11,9 +11,10 @@ from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.gdpconfig.changesets import Place, in_words
 from broker_site.foundation.gdpconfig.models import Proposal
+from broker_site.foundation.gdpconfig.visible_lines import sees
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
-from monitoring.views.page import page, show
+from monitoring.views.page import page, scope_of, show
 
 MOST = 1_000
 """Characters of a value that are shown."""
@@ -27,13 +28,16 @@ def proposal(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
     if found is None:
         raise Http404(f"There is no proposal {proposal_id}.")
     caller = authenticate(request)
-    places = [(Place(*(line[name] for name in Place._fields)), line) for line in found.lines]
+    scope = scope_of(request, READ)
+    seen = [line for line in found.lines if sees(scope, line["kind"], line["vo"])]
+    places = [(Place(*(line[name] for name in Place._fields)), line) for line in seen]
     context = {
         "proposal": found,
         "lines": [
             (str(place), in_words(place.kind, line["before"], line["after"], MOST), _time(line["until"]))
             for place, line in places
         ],
+        "n_hidden": len(found.lines) - len(seen),
         "waits": not found.outcome and found.expires_at > clock.now(),
         "own": found.who == caller.name,
         "may_edit": may(caller, DRAFT),

@@ -31,6 +31,7 @@ from brokerage.models import (
     ComputingQueue,
     DeclaredSlots,
     ErrorFingerprint,
+    ErrorTask,
     Feed,
     GroupUse,
     JobOpening,
@@ -122,6 +123,7 @@ def counts(job_id: int) -> None:
     TaskLevel.objects.get_or_create(vo="demo", state="running", defaults={"n": 1})
     TallyLevel.objects.get_or_create(group=group, what="running", defaults={"n": 1})
     TallyBucket.objects.create(group=group, step_s=60, what="started", at=timezone.now(), n=1)
+    ErrorTask.objects.create(group=group, task_id=1, first_at=timezone.now(), last_at=timezone.now())
     ErrorFingerprint.objects.create(
         id=1, component="pilot", code="X", exit_code=0, message="*", first_seen=timezone.now(), sample_job_id=job_id
     )

@@ -14,7 +14,7 @@ from broker_site.foundation.access.credentials import ensure_user, issue_user_to
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A user with a token; `get` and `post` go to /api/v1/."""
+    """A user with a token; `get`, `post` and `patch` go to /api/v1/."""
 
     name: str
     token: str
@@ -25,6 +25,9 @@ class Person:
     def post(self, path: str, body: Any = None, **headers: str) -> Any:
         data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
         return self._client().post(f"/api/v1/{path}", data, content_type="application/json", headers=headers)
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self._client().patch(f"/api/v1/{path}", json.dumps(body), content_type="application/json")
 
     def delete(self, path: str) -> Any:
         return self._client().delete(f"/api/v1/{path}")

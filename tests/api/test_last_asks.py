@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -166,6 +167,7 @@ def test_a_waiting_job_tells_where_it_stands_and_which_asks_passed_it_by(
     told = ada.get(f"jobs/{last.id}/waiting/").json()
     assert (told["ready"], told["ahead"], told["waiting"]) == (True, 1, 2)
     assert [(p["queue"], p["policy"], p["task_queues"], p["ahead"]) for p in told["places"]] == [("ALPHA", "panda", 1, 0)]
+    assert re.match(r"1 core, [\d,]+ MB", told["requires"])
     assert (told["asks"], told["suited"], told["lacked"]) == (2, 0, {"memory_mb": 2})
     assert told["passed"][0]["why"] == "memory_mb: the job needs 1800, the pilot had 100"
     wire_2 = wire.register(issue_enrolment("ALPHA").text, slot="s2").json()["token"]
@@ -176,7 +178,9 @@ def test_a_waiting_job_tells_where_it_stands_and_which_asks_passed_it_by(
     browser = Client()
     browser.force_login(ensure_user("eve", roles=[("demo", "operator")]))
     assert browser.get(f"/jobs/{last.id}/waiting.json").json() == told
-    assert "memory_mb: the job needs 1800, the pilot had 100" in browser.get(f"/jobs/{last.id}/").content.decode()
+    page = browser.get(f"/jobs/{last.id}/").content.decode()
+    assert "memory_mb: the job needs 1800, the pilot had 100" in page
+    assert f"among jobs that require {told['requires']}<" in page
     for gone in (first.id, 10**9):
         assert ada.get(f"jobs/{gone}/waiting/").status_code == 404
     assert person("mal", ("other", "auditor")).get(f"jobs/{last.id}/waiting/").status_code == 404

@@ -50,6 +50,9 @@ def test_a_task_is_checked_as_a_submission_is_and_nothing_is_kept(ada: Person) -
     assert Audit.objects.count() == audited
     made = ada.submit(parameters("t1")).json()
     assert made["notes"] == told["notes"]
+    for _ in range(3):
+        assert ada.post("tasks/check/", parameters("t2")).status_code == 200
+    assert ada.submit(parameters("t2")).json()["id"] == made["id"] + 1  # a trial takes no number
 
 
 def test_a_task_with_a_step_before_the_others_may_leave_open_what_that_fills_in(ada: Person) -> None:
@@ -325,6 +328,14 @@ def test_too_many_submissions_must_wait(ada: Person, bob: Person, settings: Sett
     assert int(answer["Retry-After"]) > 0
     assert bob.submit(parameters("t5", userName="bob")).status_code == 201
     assert ada.get("tasks/").status_code == 200
+
+
+def test_trials_are_no_submissions_of_the_limit_and_have_one_of_their_own(ada: Person, settings: Settings) -> None:
+    rates = {"submit": "1/hour", "check": "3/hour"}
+    settings.REST_FRAMEWORK = {**settings.REST_FRAMEWORK, "DEFAULT_THROTTLE_RATES": rates}
+    cache.clear()
+    assert [ada.post("tasks/check/", parameters("t1")).status_code for _ in range(4)] == [200, 200, 200, 429]
+    assert [ada.submit(parameters(f"t{n}")).status_code for n in range(2)] == [201, 429]
 
 
 @pytest.mark.parametrize("label", ["user ", " user", "us\u202eer", "\u3000user"])

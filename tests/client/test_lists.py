@@ -144,12 +144,13 @@ def test_errors_are_listed_once_each_by_place_and_of_a_task(ada: Broker, url: st
     end(take(alpha), Report("failed", error_code="PAYLOAD", exit_code=65, error_message=HOSTILE))
     count_changes(10_000)
     first, second = ada("errors").rows
-    assert first[1:7] == ["4", "pilot", "STAGEIN", "0", "ALPHA 4", "ada 4"]
-    assert (first[9], second[1], second[4]) == ("no file *", "1", "65")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", first[7])
+    assert first[1:8] == ["4", "1", "pilot", "STAGEIN", "0", "ALPHA 4", "ada 4"]
+    assert (first[10], second[1], second[5]) == ("no file *", "1", "65")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", first[8])
     assert unsafe(ada.on_terminal("errors", columns=300).out) == []
     assert ada("errors", "-q", "-n", "1").out.split() == [first[0]]
     assert ada("errors", f"error={first[0]}", "--json=code,jobs").documents == [{"code": "STAGEIN", "jobs": 4}]
+    assert ada("errors", "queue=ALPHA").rows[0][2] == ""  # by queue tasks are not counted
     assert ada("errors", "--by", "site").rows == [["SITE_ALPHA", "4", "STAGEIN"], ["SITE_ALPHA", "1", "PAYLOAD"]]
     assert ada("errors", "--by", "site", "code=PAY*", "--json=site,jobs").documents == [{"site": "SITE_ALPHA", "jobs": 1}]
     assert [row[:2] for row in ada("errors", "--by", "queue", "code=PAY*").rows] == [["ALPHA", "1"]]

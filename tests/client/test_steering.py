@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from broker_site.foundation.access.models import Credential
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig.exchange import exported
 from broker_site.foundation.gdpconfig.models import ChangeSet, Override
-from brokerage.models import BulkAction
+from brokerage.models import BulkAction, ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, Said, ended
 from tests.client.conftest import BrokerOf
@@ -138,6 +139,29 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     assert (refused.value.status, client.config.get(key).value) == (409, "30")
 
 
+def test_attributes_of_a_queue_are_set_by_hand_for_a_time_and_taken_away(broker_of: BrokerOf) -> None:
+    root = broker_of("root", superuser=True)
+    grid("ALPHA")
+
+    def alpha() -> str:
+        return ComputingQueue.objects.get(name="ALPHA").status
+
+    assert root("queue", "set", "ALPHA", "status=offline").code == 2  # nobody says why
+    said = root("queue", "set", "ALPHA", "status=offline", "maxrss=9000", "--for", "2d", "--reason", "water leak")
+    assert (said.code, alpha()) == (0, "offline"), said.err
+    assert re.match(r"ALPHA.status = offline until .* UTC; its document says online\nALPHA.maxrss = 9000 until", said.out)
+    bad = root("queue", "set", "ALPHA", "maxrss=much", "--reason", "x")
+    assert (bad.code, "attributes.maxrss" in bad.err) == (5, True)
+    assert root("queue", "set", "ALPHA", "status=test", "--until", "yesterday", "--reason", "x").code == 5
+    assert root("queue", "set", "ALPHA", "status=test", "--until", "2099-01-01", "--for", "2d", "--reason", "x").code == 2
+    assert root("queue", "set", "NONE", "status=test", "--reason", "x").code == 3
+    told = root("queue", "unset", "ALPHA", "status", "--reason", "dry again")
+    assert (told.out, alpha()) == ("ALPHA.status is as its document says\n", "online")
+    python = Client(root.environ["GRIDBROKER_URL"], root.environ["GRIDBROKER_TOKEN"])
+    assert [row["attribute"] for row in python.queues.overrides("ALPHA")] == ["maxrss"]
+    assert broker_of("olga", ("demo", "operator"))("queue", "unset", "ALPHA", "maxrss", "--reason", "x").code == 4
+
+
 def test_one_proposes_another_approves_or_declines(broker_of: BrokerOf) -> None:
     ann, bob = (broker_of(name, ("demo", "operator"), superuser=True) for name in ("ann", "bob"))
     key = "jobbroker.NQUEUELIMITSITE"
@@ -193,6 +217,15 @@ def test_priority_share_needs_and_split_rule_of_a_task_are_set(broker_of: Broker
     for words in ((str(first),), ("priority=1",), (str(first), "priority=1", "priority=2")):
         assert olga("task", "set", *words, "--yes").code == 2
     assert olga("task", "set", "999999", "priority=1").code == 3
+    where = ("--where", "status=running,ready,scouting", "--where", "vo=demo")
+    asked = olga("task", "set", "priority=700", *where)
+    assert (asked.code, "priority 2 tasks that match status=running,ready,scouting vo=demo" in asked.err) == (2, True), asked
+    begun = olga("task", "set", "priority=700", *where, "--yes", "-m", "all of them")
+    assert (begun.code, begun.out.startswith("act ")) == (0, True), begun
+    run_agent("command", looked=True)
+    assert set(Task.objects.values_list("current_priority", flat=True)) == {700}
+    for changes in ("share=Express", "priority=high", f"{first} priority=1", "priority=1 ramCount=1"):
+        assert olga("task", "set", *changes.split(), *where, "--yes").code == 2
     assert broker_of("ada", ("demo", "submitter"))("task", "set", str(first), "priority=1").code == 4
 
 

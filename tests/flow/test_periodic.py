@@ -120,5 +120,8 @@ def test_what_does_not_go_with_a_period_is_refused() -> None:
     good = parameters("t", nEvents=None, period=60)
     assert ("nEvents", "contradiction") in faults(ada.submit({**good, "nEvents": 40}))
     assert ("period", "required") in faults(ada.submit({**parameters("t"), "periodJobs": 2}))
-    assert ("periodUntil", "format") in faults(ada.submit({**good, "periodUntil": "soon"}))
+    for until in ("soon", "0001-01-01T00:00:00+05:00", "0001-01-01", "9999-12-31T23:59:59-05:00"):
+        told = {("periodUntil", "format")}
+        assert faults(ada.submit({**good, "periodUntil": until})) == told
+        assert faults(ada.post("tasks/check/", {**good, "periodUntil": until})) == told
     assert ada.submit(good).status_code == 201

@@ -21,11 +21,13 @@ from brokerage.ledger.work_tally import WAITS_BY
 from brokerage.models import (
     ComputingQueue,
     ErrorFingerprint,
+    ErrorTask,
     Job,
     JobChange,
     JobResult,
     JobSpec,
     TallyBucket,
+    TallyGroup,
     TallyLevel,
     TallyMark,
     TaskLevel,
@@ -268,6 +270,40 @@ def test_errors_are_counted_by_fingerprint_with_a_sample(queue: ComputingQueue) 
     anywhere = TallyBucket.objects.filter(group__family="error", step_s=HOUR_S).values_list("group__fingerprint", "what", "n")
     assert set(anywhere) == {(kinds["STAGEIN"].id, "failed", 3), (kinds["PAYLOAD_EXIT"].id, "failed", 1)}
     assert set(JobResult.objects.filter(error_code="STAGEIN").values_list("fingerprint", flat=True)) == {kinds["STAGEIN"].id}
+
+
+def test_tasks_with_an_error_are_noted_once_each_with_their_first_and_last_minute(queue: ComputingQueue) -> None:
+    tasks = [work("one", 3), work("two", 1)]
+    for _ in range(3):
+        end(take(queue), BAD)
+    count_changes(MANY)
+    noted = {row.task_id: row for row in ErrorTask.objects.all()}
+    assert {row.group.family for row in noted.values()} == {"error_of"}
+    long_ago = timezone.now() - timedelta(days=20)
+    ErrorTask.objects.update(first_at=long_ago, last_at=long_ago)
+    end(take(queue), BAD)
+    count_changes(MANY)
+    now = {row.task_id: (row.id, row.first_at == long_ago, row.last_at == long_ago) for row in ErrorTask.objects.all()}
+    assert set(now) == {task.id for task in tasks}
+    assert all(first for task_id, (_, first, _) in now.items() if task_id in noted)
+    assert sum(not last for _, _, last in now.values()) == 1
+    (old,) = [task_id for task_id, (_, _, last) in now.items() if last]
+    TallyMark.objects.update(compared_at=None)
+    Agent.objects.all().delete()
+    run_agent("tally", looked=True)
+    assert set(ErrorTask.objects.values_list("task_id", flat=True)) == set(now) - {old}
+
+
+def test_a_group_stays_as_long_as_a_task_is_noted_with_it(queue: ComputingQueue) -> None:
+    work("one", 1)
+    end(take(queue), BAD)
+    count_changes(MANY)
+    TallyBucket.objects.all().delete()
+    compare_levels()
+    assert [task.group.family for task in ErrorTask.objects.all()] == ["error_of"]
+    ErrorTask.objects.all().delete()
+    compare_levels()
+    assert not TallyGroup.objects.filter(family="error_of").exists()
 
 
 def test_whoever_writes_messages_cannot_fill_the_list_of_errors(queue: ComputingQueue, monkeypatch: pytest.MonkeyPatch) -> None:

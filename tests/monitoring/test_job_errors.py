@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from datetime import timedelta
 from html import unescape
 from typing import Any
 
@@ -13,9 +14,12 @@ import pytest
 from django.test import Client
 
 from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.kernel import clock
+from brokerage.ledger.error_tasks import forget_tasks
 from brokerage.ledger.tally import count_changes
-from brokerage.models import ComputingQueue, Job
+from brokerage.models import ComputingQueue, ErrorTask, Job, TallyMark
 from brokerage.rules.dispatch.settlement import Report
+from brokerage.rules.facts.rollups import DAY_S
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, run_agents, take
 from tests.monitoring.answers import text
@@ -42,6 +46,11 @@ def fail(queue: ComputingQueue, reports: list[Report], owner: str = "ada") -> No
     for report in reports:
         end(take(queue), report)
     count_changes(10_000)
+
+
+def counts_moved_on() -> None:
+    """The agent counts again, so nobody is told what was read before."""
+    TallyMark.objects.update(counted_at=clock.now())
 
 
 def rows(client: Client, address: str = "/errors.json") -> list[dict[str, Any]]:
@@ -97,10 +106,63 @@ def test_errors_are_told_and_asked_by_owner(client: Client) -> None:
         told = client.get(f"{address}?user_name=ada&queue=ALPHA")
         assert (told.status_code, [(e["field"], e["rule"]) for e in told.json()["errors"]]) == (400, [("user_name", "together")])
     page = text(client.get("/errors/?user_name=ada&queue=ALPHA"))
-    assert "not by both" in page
+    assert "<strong>Owner</strong>: errors are counted by queue and by owner, not by both" in page  # as the form calls it
     assert 'href="/errors/?user_name=grace"' in page  # which leaves the queue out
     (series,) = client.get("/api/v1/series/?what=failed&by=error&user=ada").json()["lines"]
     assert sum(series["points"]) == 1
+
+
+def test_tasks_that_met_an_error_are_counted_once_each_in_the_window(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, LOST[:2])
+    fail(queue, [*LOST[2:], OTHER], "grace")
+
+    def told(query: str = "", address: str = "/errors.json") -> list[tuple[str, int | None, bool]]:
+        return [(row["code"], row["n_tasks"], row["more_tasks"]) for row in rows(client, f"{address}{query}")]
+
+    both = [("STAGEIN", 2, False), ("PAYLOAD", 1, False)]
+    assert told() == told("?window=7d") == told("?vo=demo") == both
+    assert told("?user=ada") == [("STAGEIN", 1, False)]
+    assert told("?queue=ALPHA") == [("STAGEIN", None, False), ("PAYLOAD", None, False)]
+    found = client.get("/api/v1/errors/?code=STAGEIN").json()["results"]
+    assert [(row["n_tasks"], row["more_tasks"]) for row in found] == [(2, False)]
+    lines = list(csv.DictReader(io.StringIO(text(client.get("/errors.csv")))))
+    assert [(line["n_tasks"], line["more_tasks"]) for line in lines] == [("2", "false"), ("1", "false")]
+    (stagein, _) = rows(client)
+    assert f'<a href="/tasks/?error={stagein["id"]}">2</a>' in text(client.get("/errors/"))
+    # A task of which the last job ended so before the window is none of it, though others are.
+    ErrorTask.objects.filter(group__user_name="ada").update(last_at=clock.now() - timedelta(days=2))
+    counts_moved_on()
+    assert told() == [("STAGEIN", 1, False), ("PAYLOAD", 1, False)]
+    assert told("?window=7d") == both
+
+
+def test_a_number_of_tasks_that_is_not_known_is_told_as_at_least_so_many(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, LOST[:2])
+    TallyMark.objects.update(tasks_from=clock.now() + timedelta(hours=1))
+    assert [(row["n_tasks"], row["more_tasks"]) for row in rows(client)] == [(1, True)]
+    assert ">1+</a>" in text(client.get("/errors/"))
+    ErrorTask.objects.all().delete()
+    counts_moved_on()
+    assert [(row["n_tasks"], row["more_tasks"]) for row in rows(client)] == [(0, True)]
+    assert ">their tasks</a>" in text(client.get("/errors/"))
+
+
+def test_an_error_of_very_many_tasks_is_told_as_so_many_and_more(client: Client) -> None:
+    (queue,) = grid("ALPHA")
+    fail(queue, LOST[:2])
+    (one,) = ErrorTask.objects.all()
+    ErrorTask.objects.bulk_create(
+        [
+            ErrorTask(group=one.group, task_id=one.task_id + n, first_at=one.first_at, last_at=one.last_at)
+            for n in range(1, 10_050)
+        ]
+    )
+    counts_moved_on()
+    assert [(row["n_tasks"], row["more_tasks"]) for row in rows(client)] == [(10_000, True)]
+    assert ">10,000+</a>" in text(client.get("/errors/"))
+    assert (forget_tasks(DAY_S, 20), forget_tasks(DAY_S, 1000), forget_tasks(DAY_S, 1000)) == (20, 30, 0)
 
 
 def test_nobody_sees_errors_of_vos_that_they_may_not_look_into(client: Client) -> None:

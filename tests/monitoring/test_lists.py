@@ -160,6 +160,7 @@ class Lists(TestCase):
             self.assertIn("“odd” is not known", text(self.client.get(f"{address}?odd=1")), address)
 
     def test_what_cannot_be_used_is_refused_on_the_page_and_in_the_data(self) -> None:
+        called = {"status": "Status", "task": "Task"}
         for query, fault in (
             ("status=undone", "status"),
             ("task=abc", "task"),
@@ -169,7 +170,7 @@ class Lists(TestCase):
         ):
             page = self.client.get(f"/jobs/?{query}")
             self.assertEqual((page.status_code, shown(page, "jobs")), (400, []), query)
-            self.assertIn(f"<strong>{fault}</strong>", text(page))
+            self.assertIn(f"<strong>{called.get(fault, fault)}</strong>", text(page))
             for ending in ("json", "csv"):
                 answer = self.client.get(f"/jobs.{ending}?{query}")
                 self.assertEqual((answer.status_code, answer["Content-Type"]), (400, "application/problem+json"))

@@ -109,14 +109,16 @@ def answers_agree(client: Client, name: str, words: dict[str, str]) -> None:
 
 
 def refused_alike(data: Any, sheet: Any, rest: Any, page: Any, query: str) -> None:
-    """400 everywhere, for the same reasons."""
+    """400 everywhere, for the same reasons; the page names a filter as its form does."""
     assert [a.status_code for a in (data, sheet, rest, page)] == [400] * 4, query
     wrong = {(e["field"], e["rule"]) for e in data.json()["errors"]}
     for other in (sheet, rest):
         assert other["Content-Type"] == "application/problem+json"
         assert {(e["field"], e["rule"]) for e in other.json()["errors"]} == wrong, query
+    said = text(page)
     for field, _ in wrong:
-        assert f"<strong>{field}</strong>" in text(page)
+        label = re.search(rf'<label for="filter-{field}">([^<]+)</label>', said)
+        assert f"<strong>{label[1] if label else field}</strong>" in said
 
 
 def words_find_what_they_say(client: Client) -> None:

@@ -195,6 +195,8 @@ def _other_type(field: serializers.Field[Any, Any, Any, Any], value: Any) -> Any
     """The faults of a value of another type than the field takes, None without; REST framework would read 1 as a text."""
     if isinstance(field, serializers.ListField) and isinstance(value, list):
         return {n: told for n, each in enumerate(value) if (told := _other_type(field.child, each))} or None
+    if isinstance(field, serializers.DictField) and isinstance(value, dict):
+        return {name: told for name, each in value.items() if (told := _other_type(field.child, each))} or None
     for kinds, wanted, types in _TYPES:
         if isinstance(field, kinds):
             right = value is None or (isinstance(value, types) and (bool in types or not isinstance(value, bool)))

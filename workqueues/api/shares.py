@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema, extend_schema_view, inline_serializer
@@ -16,12 +15,12 @@ from broker_site.foundation.access.rest import principal
 from broker_site.foundation.gdpconfig.changesets import Place, Standing, columns_of
 from broker_site.foundation.gdpconfig.models import Revision
 from broker_site.foundation.gdpconfig.row_lines import RowLines
+from broker_site.foundation.gdpconfig.visible_lines import sees
 from broker_site.foundation.rest.filtering import take_no_filter
 from broker_site.foundation.rest.openapi import refusals
 from workqueues.ledger.share_lines import ShareLines
 from workqueues.ledger.work_queue_lines import WorkQueueLines
 
-FOR_ALL = ("", "*")
 READ = "config:read"
 
 
@@ -65,19 +64,18 @@ class WorkQueueShown(RowShown):
 
 
 class SteeredRows(APIView):
-    """The rows of one kind that change sets steer, all of them: they are few. `shown`: one of them; `also`: VOs shown to all."""
+    """The rows of one kind that change sets steer, all of them: they are few. `shown`: one of them."""
 
     permissions: ClassVar = {"get": READ}
     lines: ClassVar[RowLines]
     shown: ClassVar[type[RowShown]]
-    also: ClassVar[Sequence[str]] = ()
 
     def get(self, request: Request) -> Response:
         """Of the VOs that the caller sees, at the revision that they are read at."""
         take_no_filter(request)
         revision = Revision.objects.filter(id=1).values_list("number", flat=True).first() or 0  # before the rows: never too new
         scope = visible_vos(principal(request), READ)
-        places = [place for place in self.lines.rows() if place.vo in scope or place.vo in self.also]
+        places = [place for place in self.lines.rows() if sees(scope, place.kind, place.vo)]
         rows = [_row(place, row) for place, row in self.lines.standing(places).items()]
         return Response({"revision": revision, "results": self.shown(rows, many=True).data})
 
@@ -112,7 +110,7 @@ class Shares(SteeredRows):
     "The work queues of your VOs and of all. Change sets with lines of the kind `work_queue` change them.",
 )
 class WorkQueueRows(SteeredRows):
-    lines, shown, also = WorkQueueLines(), WorkQueueShown, FOR_ALL
+    lines, shown = WorkQueueLines(), WorkQueueShown
 
 
 def _row(place: Place, row: Standing) -> dict[str, Any]:

@@ -61,8 +61,8 @@ class Submitted(NamedTuple):
     told: str = ""
 
 
-def submit_task(params: Any, principal: Principal, key: str) -> Submitted:
-    """Register the task that the body describes, or run it again: the task, and what happens.
+def submit_task(params: Any, principal: Principal, key: str, *, number: int | None = None) -> Submitted:
+    """Register the task that the body describes, or run it again: the task, and what happens. `number`: of one that is not kept.
 
     Refused: 400 for a body that is no object or a key that is none, 403 without the right in the task's VO, or without the role
     production for what needs it, 422 with every problem, or for a key that was used with another body, 429 while the owner has
@@ -78,7 +78,7 @@ def submit_task(params: Any, principal: Principal, key: str) -> Submitted:
     try:
         if key and (known := submitted_before(principal.name, key, digest)) is not None:
             return Submitted(known, False)
-        return _register(params, owner, _checked(params, owner, principal), principal, key, digest)
+        return _register(params, owner, _checked(params, owner, principal), principal, key, digest, number)
     except KeyConflict:
         reused = Problem("Idempotency-Key", "same_body", "this key was used before with another body")
         raise Refused(422, "Key used before", reused.message, [reused]) from None
@@ -189,8 +189,12 @@ def _parent(params: Mapping[str, Any], owner: str) -> tuple[Task | None, list[Pr
     return parent, []
 
 
-def _register(params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str) -> Submitted:
+def _register(
+    params: Mapping[str, Any], owner: str, chain: Chain, principal: Principal, key: str, digest: str, number: int | None
+) -> Submitted:
     columns = first_columns(params, owner, chain.parent.id if chain.parent else None)
+    if number is not None:
+        columns["id"] = number
     if principal.limited:
         reach = _reader(params["vo"], owner, principal).vos
         columns["reads_vos"] = None if reach is None else sorted(reach)

@@ -5,6 +5,7 @@ It is done as the real one (`submission`), in a transaction that is taken back, 
 
 from __future__ import annotations
 
+import secrets
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +19,7 @@ from broker_site.foundation.access.jsonbody import TASK_BODY_LIMIT
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.access.rest import principal
-from broker_site.foundation.access.throttles import SubmitThrottle
+from broker_site.foundation.access.throttles import CheckThrottle
 from broker_site.foundation.rest.openapi import refusals
 from workqueues.api.serializers import TaskWhole
 from workqueues.api.submission import submit_task
@@ -43,8 +44,9 @@ class TaskChecked(serializers.Serializer[Any]):
 
 def check_task(params: Any, caller: Principal) -> dict[str, Any]:
     """Raises Refused as the submission does."""
+    number = -1 - secrets.randbelow(2**62)  # a sequence gives no number twice, also where what took it is taken back
     with transaction.atomic():
-        done = submit_task(params, caller, "")
+        done = submit_task(params, caller, "", number=number)
         task = Task.objects.select_related("params").prefetch_related("input_writers", "datasets").get(id=done.task.id)
         whole = TaskWhole(task).data
         transaction.set_rollback(True)
@@ -60,7 +62,7 @@ class CheckTask(APIView):
 
     body_limit = TASK_BODY_LIMIT
     permissions = {"post": "task:submit"}
-    throttle_classes = (SubmitThrottle,)
+    throttle_classes = (CheckThrottle,)
 
     @extend_schema(
         tags=["tasks"],

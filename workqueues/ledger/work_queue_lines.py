@@ -35,6 +35,7 @@ class WorkQueueLines(RowLines):
 
     kind, member = WORK_QUEUE, "work_queues"
     columns = WORK_QUEUE_COLUMNS
+    for_all = ("", "*")
 
     def rows(self) -> dict[Place, str]:
         """All work queues in their order."""

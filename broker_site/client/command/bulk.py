@@ -38,15 +38,16 @@ def by_filter(session: Session) -> bool:
     return bool(named)
 
 
-def begin(session: Session, of: str, act: str) -> int:
-    """Tell how many match, ask, begin; with --wait follow it."""
-    options, chosen = session.options, filters(session.options.ids)
-    seen = session.client.bulk.count(of, act, **chosen)
+def begin(session: Session, of: str, act: str, words: Sequence[str] | None = None, priority: int | None = None) -> int:
+    """Tell how many match `words`, usually those of the command, ask, begin; with --wait follow it."""
+    options, words = session.options, session.options.ids if words is None else words
+    chosen = filters(words)
+    seen = session.client.bulk.count(of, act, priority, **chosen)
     noun = _noun(seen)
-    if seen["n"] > 1 and not session.agreed(f"{act} {seen['n']} {noun} that match {' '.join(options.ids)}?"):
+    if seen["n"] > 1 and not session.agreed(f"{act} {seen['n']} {noun} that match {' '.join(words)}?"):
         session.tell("nothing was done")
         return USAGE
-    row = session.client.bulk.start(of, act, seen, options.comment, **chosen)
+    row = session.client.bulk.start(of, act, seen, options.comment, priority, **chosen)
     if options.wait:
         return _followed(session, int(row["id"]))
     told = f"act {row['id']} begun: {act} {row['n']} {noun}; broker bulk watch {row['id']}"

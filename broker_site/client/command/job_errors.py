@@ -31,10 +31,16 @@ def _places(of: str) -> Column:
     return Column(rows, told)
 
 
+def _tasks(row: Row) -> str:
+    """How many, with a plus where there may be more; empty where it is not known."""
+    n, more = row["n_tasks"], row["more_tasks"]
+    return "" if n is None or (more and not n) else f"{n}{'+' if more else ''}"
+
+
 ERRORS = (
-    column("id", right=True), column("jobs", right=True), column("component", "said by"), column("code"),
-    column("exit_code", "exit", right=True), _places("queue"), _places("user"), column("last_seen", "last seen (UTC)", time=True),
-    column("job_id", "one job", right=True), column("message"),
+    column("id", right=True), column("jobs", right=True), Column("tasks", _tasks, right=True), column("component", "said by"),
+    column("code"), column("exit_code", "exit", right=True), _places("queue"), _places("user"),
+    column("last_seen", "last seen (UTC)", time=True), column("job_id", "one job", right=True), column("message"),
 )  # fmt: skip
 BY_SITE = (column("site"), column("jobs", right=True), column("code"))
 OF_TASK = (

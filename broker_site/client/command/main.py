@@ -16,6 +16,7 @@ from broker_site.client.command import (
     outputs,
     plain_api,
     proposals,
+    queue_overrides,
     shares,
     steering,
     submission,
@@ -28,8 +29,9 @@ from broker_site.client.command.session import Session
 from broker_site.client.errors import INTERRUPTED, OK, BrokerError
 
 VERBS: Sequence[Verb] = (
-    *submission.VERBS, *watching.VERBS, *lists.VERBS, *job_errors.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS, *shares.VERBS,
-    *configuration.VERBS, *proposals.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS, *plain_api.VERBS, *completion.VERBS,
+    *submission.VERBS, *watching.VERBS, *lists.VERBS, *job_errors.VERBS, *why.VERBS, *steering.VERBS, *bulk.VERBS,
+    *queue_overrides.VERBS, *shares.VERBS, *configuration.VERBS, *proposals.VERBS, *outputs.VERBS, *login.VERBS, *tokens.VERBS,
+    *plain_api.VERBS, *completion.VERBS,
 )  # fmt: skip
 
 

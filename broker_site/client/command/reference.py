@@ -64,7 +64,7 @@ def page() -> Iterator[str]:
         yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}{f' ({shared})' if shared else ''}"
         actions = _actions([each for each in verb.options if _key(each) not in common], verb.aside)
         lines = [f"- `{_names(action)}`: {_about(action)}" for action in actions]
-        yield from ("", *lines) if lines else ()
+        yield from lines
 
 
 def _key(each: Option) -> tuple[str, ...]:

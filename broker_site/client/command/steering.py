@@ -45,7 +45,10 @@ def _task_verb(verb: str, asks: bool, **fixed: Any) -> Any:
 def set_tasks(session: Session) -> int:
     """Each change by itself: what is refused keeps the rest of that task, not the other tasks, from it."""
     options = session.options
-    changes = list(_changes(filters([word for word in options.ids if "=" in word], like="priority=800")))
+    wanted = filters([word for word in options.ids if "=" in word], like="priority=800")
+    if options.where:
+        return _set_all(session, wanted)
+    changes = list(_changes(wanted))
     ids = numbers([word for word in options.ids if "=" not in word], session.stdin)
     if not changes or not ids:
         raise Unusable("What is to be set of which task?", "", f"broker task set ID NAME=VALUE; {SETTABLE}")
@@ -63,6 +66,18 @@ def set_tasks(session: Session) -> int:
             session.printer.document(done, [done["detail"]])
 
     return session.each(ids, give)
+
+
+def _set_all(session: Session, wanted: Mapping[str, str]) -> int:
+    """Of all that match, in the background; the server does so with the priority alone."""
+    options = session.options
+    if [word for word in options.ids if "=" not in word]:
+        raise Unusable("Numbers or --where", f"not both: {' '.join(options.ids)[:100]}")
+    priority = _value(wanted.get("priority", ""))
+    if set(wanted) != {"priority"} or not isinstance(priority, int) or isinstance(priority, bool):
+        hint = f"one by one: broker ls -q -n 0 {' '.join(options.where)} | broker task set - NAME=VALUE"
+        raise Unusable("--where goes with priority=NUMBER alone", " ".join(options.ids)[:100], hint)
+    return begin(session, "tasks", "priority", options.where, priority)
 
 
 def _changes(wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -120,6 +135,13 @@ _SET = option(
     help="numbers, or - for those on standard input, and what to set: priority, share, ramCount, walltime, cpuTime, coreCount, "
     "or a split rule such as nMaxFilesPerJob, which nothing behind = takes away",
 )
+_WHERE = option(
+    "--where",
+    action="append",
+    default=[],
+    metavar="NAME=VALUE",
+    help="a filter instead of numbers: all that match; for priority",
+)
 _COMMAND = (MANY, COMMENT, YES, WAIT, TIMEOUT, JSON)
 _HARD = option("--hard", action="store_true", help="stop running jobs too")
 VERBS: Sequence[Verb] = (
@@ -134,7 +156,7 @@ VERBS: Sequence[Verb] = (
         (IDS, COMMENT, YES, JSON, _HARD),
         short=True,
     ),
-    Verb(("task", "set"), "change tasks that live on", set_tasks, (_SET, COMMENT, YES, JSON)),
+    Verb(("task", "set"), "change tasks that live on", set_tasks, (_SET, _WHERE, COMMENT, YES, WAIT, TIMEOUT, JSON)),
     Verb(("job", "kill"), "cancel jobs", kill_jobs, _COMMAND),
     Verb(("job", "retry"), "give inputs that were given up with jobs five tries more", retry_jobs, _COMMAND),
 )

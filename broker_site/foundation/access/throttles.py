@@ -40,6 +40,12 @@ class SubmitThrottle(BaseThrottle):
         return self.seconds - time.time() % self.seconds
 
 
+class CheckThrottle(SubmitThrottle):
+    """The same for trials of submissions, which leave nothing: they are counted by themselves."""
+
+    scope = "check"
+
+
 def _parsed(rate: str) -> tuple[int, int]:
     number, seconds = SimpleRateThrottle.parse_rate(SimpleRateThrottle.__new__(SimpleRateThrottle), rate)
     if not number or not seconds:

@@ -113,9 +113,10 @@ def read_document(text: str, *, only: bool = False) -> Read:
                 named.add(lines[-1].place)
         if only:
             lines += _unnamed(head, named)
+            places += [""] * (len(lines) - len(places))
     if faults:
         raise BadConfig(*(_at_line(fault, at) for fault in faults))
-    return Read(lists, lines, places + [""] * (len(lines) - len(places)), at)
+    return Read(lists, lines, places, at)
 
 
 def row_kinds() -> list[RowLines]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, OuterRef, Subquery
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from broker_site.foundation.gdpconfig import keys
@@ -88,7 +88,7 @@ def fault_of(override: Override) -> str:
     return ""
 
 
-def lines_of_sets() -> Coalesce:
-    """How many lines a change set has: to annotate a query of sets."""
-    lines = Change.objects.filter(change_set=OuterRef("pk")).order_by().values("change_set")
+def lines_of_sets(of: Q | None = None) -> Coalesce:
+    """How many such lines a change set has: to annotate a query of sets."""
+    lines = Change.objects.filter(of or Q(), change_set=OuterRef("pk")).order_by().values("change_set")
     return Coalesce(Subquery(lines.annotate(n=Count("id")).values("n")), 0)

@@ -30,6 +30,8 @@ class RowLines(ABC):
     columns: ClassVar[Sequence[Column]]
     told_empty: ClassVar[bool] = True
     """Whether an exported file has its list also where there is no row."""
+    for_all: ClassVar[tuple[str, ...] | None] = ()
+    """VOs whose rows are for all, beside those of the VOs that somebody may look into; None: the rows belong to no VO."""
 
     @abstractmethod
     def rows(self) -> Mapping[Place, str]:

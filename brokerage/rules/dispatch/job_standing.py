@@ -93,12 +93,14 @@ class SiteWait(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class JobStanding:
     """A job that waits. `ahead` of `waiting` jobs of its task queue go before it; `more`: there are more than were counted.
+    `requires`: what all jobs of its task queue require, in words.
 
     `asks` came since it waits and are still known, `passed`: the newest of them; `lacked`: attribute -> asks that lacked it.
     """
 
     ready: bool
     task_queue: int
+    requires: str
     ahead: int
     waiting: int
     more: bool

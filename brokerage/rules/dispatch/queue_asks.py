@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
-from brokerage.rules.dispatch.requirement import AMOUNTS, Resource
+from brokerage.rules.dispatch.requirement import AMOUNTS, Requirement, Resource
 from brokerage.rules.dispatch.resource import PROCESSORS, restored, stored
 from brokerage.rules.dispatch.why_nothing import GOT_JOBS, Nothing, Reason
 
@@ -64,6 +64,14 @@ def offer_text(offer: Mapping[str, Any], whose: bool = True) -> str:
     return ", ".join(
         [f"{cores} core{'' if cores == 1 else 's'}", *sizes, *(f"{name} {some}" for name, some in others.items() if some)]
     )
+
+
+def requirement_text(need: Requirement) -> str:
+    """What a job requires of a pilot and of places, in words."""
+    sizes = [f"{n:,} {unit}" for name, unit in _UNITS if (n := getattr(need, name))]
+    others = [(name, getattr(need, name)) for name in Requirement._fields if isinstance(getattr(need, name), frozenset)]
+    sets = [f"{name.replace('_', ' ')} {_values(sorted(wanted))}" for name, wanted in others if wanted and name != "queues"]
+    return ", ".join([f"{need.cores} core{'' if need.cores == 1 else 's'}", *sizes, *sets])
 
 
 def _values(value: object) -> str:

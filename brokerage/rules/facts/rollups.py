@@ -15,6 +15,8 @@ jobs worked through that finished, without those that merge.
 MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S = 60, 300, 3600, 86_400
 STEPS = (MINUTE_S, FIVE_MINUTES_S, HOUR_S, DAY_S)
 """Lengths of the buckets, s; days are those of UTC."""
+MOST_ERROR_TASKS = 10_000
+"""Tasks that are kept of an error and an owner, and up to which those of an error are told."""
 _BEGIN = datetime(2000, 1, 1, tzinfo=UTC)
 
 

@@ -120,7 +120,8 @@ def test_a_task_all_of_whose_jobs_wait_is_not_said_to_run() -> None:
     some = (QueueLoad("GAMMA", "offline", 15, 0, 0), QueueLoad("ALPHA", "online", 2, 1, 1))
     assert headline(replace(task, loads=some)) == "Running: 15 jobs wait at GAMMA, which is offline."
     busy = (QueueLoad("ALPHA", "online", 2, 1, 1),)
-    assert headline(replace(task, loads=busy)) == "Running: jobs have been made; they wait, run or end."
+    at_work = "the task is at work; further jobs are made as long as input is left, and queues have room"
+    assert headline(replace(task, loads=busy)) == f"Running: {at_work}."
 
 
 def test_a_task_whose_work_child_brokers_do_says_where_its_elements_are() -> None:

@@ -145,10 +145,18 @@ def _endings(task: TaskParameters) -> Faults:
         yield "transPath", "format", "expected a path below the software area, without '..'"
 
 
+FIRST_YEAR, LAST_YEAR = 2000, 9000
+"""Of the end of the rounds of a periodic task."""
+
+
 def rounds_end(task: TaskParameters) -> datetime | None:
-    """When the rounds of a periodic task end; None: when it is told to. ValueError for what is no time."""
-    end = datetime.fromisoformat(task.periodUntil) if task.periodUntil else None
-    return end.replace(tzinfo=UTC) if end is not None and end.tzinfo is None else end
+    """When the rounds of a periodic task end, in UTC; None: when it is told to. ValueError for what is none."""
+    if not task.periodUntil:
+        return None
+    end = datetime.fromisoformat(task.periodUntil)
+    if not FIRST_YEAR <= end.year <= LAST_YEAR:  # near the ends of the calendar, times cannot be reckoned with
+        raise ValueError(f"not from {FIRST_YEAR} to {LAST_YEAR}")
+    return end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
 
 
 def _rounds(task: TaskParameters) -> Faults:
@@ -167,7 +175,7 @@ def _rounds(task: TaskParameters) -> Faults:
     try:
         rounds_end(task)
     except ValueError:
-        yield "periodUntil", "format", "expected a time, as in: 2027-01-31T12:00:00Z"
+        yield "periodUntil", "format", f"expected a time from {FIRST_YEAR} to {LAST_YEAR}, as in: 2027-01-31T12:00:00Z"
 
 
 def _recovery(task: TaskParameters) -> Faults:
