@@ -22,7 +22,8 @@ def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[Leas
     try:
         rows = run_together([*leasing(in_order), *noting, jobs_of_asks([(ask.pilot, ask.request) for ask in asks])])
     except IntegrityError:
-        # An ask, or another one of the same pilot, has just got its job through another process: it gets none, others as ever.
+        # An ask, or another one of the same pilot, has just got its job through another process, or another match has just taken
+        # what a limit had left: it gets none, others as ever.
         return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]
     jobs = leased_jobs(rows, len(asks))
     end_idling([ask.pilot for ask, some in zip(asks, jobs, strict=True) if some])

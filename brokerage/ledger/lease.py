@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.match_gauges import PARAMETERS, Passing, fragments
+from brokerage.ledger.match_gauges import PARAMETERS, Passing, asked, counting
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -137,18 +137,12 @@ _WRITE_THERE = """, placed AS (
         UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
     )"""
 _LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
-_PASSED, _COUNTED = fragments(first=13)
 _FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
 _ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
 _FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
 _ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
-_SENT, _SENT_OPEN = f"{_SEND}{_NOTE}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}"
-_BOUND, _OPEN = f"{_SENT}{_LEASED}", f"{_SENT_OPEN}{_LEASED}"
-_WITHIN, _BOUND_WITHIN, _OPEN_WITHIN = (
-    f"{_HELD}{_PASSED}, ",
-    f"{_SENT}, {_COUNTED}{_LEASED}",
-    f"{_SENT_OPEN}, {_COUNTED}{_LEASED}",
-)
+_BOUND, _OPEN = f"{_SEND}{_NOTE}{_LEASED}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}{_LEASED}"
+_WITHIN = f"{_HELD}{asked(first=13)}, "
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
 _TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
 _BY_KIND = {
@@ -156,10 +150,10 @@ _BY_KIND = {
     (False, True, False): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
     (True, False, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
     (True, True, False): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
-    (False, False, True): Prepared("lease_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_WITHIN}{_BOUND_WITHIN}"),
-    (False, True, True): Prepared("lease_open_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_OPEN_WITHIN}{_OPEN_WITHIN}"),
-    (True, False, True): Prepared("lease_any_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_WITHIN}{_BOUND_WITHIN}"),
-    (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN_WITHIN}"),
+    (False, False, True): Prepared("lease_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_WITHIN}{_BOUND}"),
+    (False, True, True): Prepared("lease_open_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_OPEN_WITHIN}{_OPEN}"),
+    (True, False, True): Prepared("lease_any_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_WITHIN}{_BOUND}"),
+    (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN}"),
 }
 """By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
 
@@ -223,6 +217,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
         )
         for ask in asks
     ]
+    calls += [counting(ask.pilot, ask.request, ask.limits) for ask in asks if ask.limits]
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)

@@ -1,13 +1,16 @@
-"""What the statement of a lease does with the gauges of running limits and delays: asks them, and counts the match (facts a6).
+"""What a lease does with the gauges of running limits and delays: asks them, and counts the match (facts a6).
 
-They are locked first, in the order of their ids: who holds them sees all matches so far, as PostgreSQL reads a row anew when it
-locks it, and nobody else passes them until the transaction ends. The rule is that of `brokerage.rules.dispatch.match_limits`; a
-test holds the two together.
+They are asked by the statement that takes the job, without a lock, and counted at the very end of the transaction, where the last
+statement has read all that the answer needs: nobody else passes them from there to the commit, and the shorter that is the more
+matches there are. What was no longer so when it came to be counted undoes the whole lease. They are locked in the order of their
+ids; PostgreSQL reads a row anew when it locks it. The rule is that of `brokerage.rules.dispatch.match_limits`; a test holds the
+two together.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+from uuid import UUID
 
 from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.rules.dispatch.match_limits import Limited, SiteRules
@@ -32,23 +35,31 @@ class Passing(NamedTuple):
 
 
 PARAMETERS = "bigint[], int[], float8[], int[]"
-"""Of `fragments`: the columns of `Passing`."""
+"""Of `asked`: the columns of `Passing`."""
 
-_PASSED = """limits AS MATERIALIZED (
-        SELECT count(*) = cardinality({ids}) AND coalesce(bool_and(
-            (({most})[n] < 0 OR (counted_at IS NOT NULL AND running + matched < ({most})[n]))
-            AND (({intervals})[n] <= 0 OR free_at IS NULL
-                OR free_at - make_interval(secs => (({bursts})[n] - 1) * ({intervals})[n]) <= clock_timestamp())), true) AS passed
-        FROM (
-            SELECT array_position({ids}, id) AS n, running, matched, counted_at, free_at FROM brokerage_matchgauge
-            WHERE id = ANY ({ids}) ORDER BY id FOR NO KEY UPDATE) AS locked
-    )"""
-_COUNTED = """counted AS (
-        UPDATE brokerage_matchgauge g SET matched = g.matched + 1,
-            free_at = CASE WHEN ({intervals})[array_position({ids}, g.id)] > 0 THEN greatest(g.free_at, clock_timestamp())
-                + make_interval(secs => ({intervals})[array_position({ids}, g.id)]) ELSE g.free_at END
-        FROM sent WHERE g.id = ANY ({ids})
-    )"""
+
+def _passes(first: int) -> str:
+    """The condition that the gauge `g` lets a match pass, with limit `n`; `first`: the number of the first of PARAMETERS."""
+    return f"""((${first + 1})[n] < 0 OR g.counted_at IS NOT NULL AND g.running + g.matched < (${first + 1})[n])
+        AND ((${first + 2})[n] <= 0 OR g.free_at IS NULL
+            OR g.free_at - make_interval(secs => ((${first + 3})[n] - 1) * (${first + 2})[n]) <= clock_timestamp())"""
+
+
+# Where a limit is not passed the number breaks a rule of the table, and with it the transaction.
+COUNTING = f"""
+UPDATE brokerage_matchgauge g
+SET matched = CASE WHEN ({_passes(first=3)}) THEN g.matched + 1 ELSE -1 END,
+    free_at = CASE WHEN ($5)[n] > 0
+        THEN greatest(g.free_at, clock_timestamp()) + make_interval(secs => ($5)[n]) ELSE g.free_at END
+FROM (
+    SELECT id, array_position($3, id) AS n FROM brokerage_matchgauge
+    WHERE id = ANY ($3) AND EXISTS ({{job}}) ORDER BY id FOR NO KEY UPDATE) AS locked
+WHERE g.id = locked.id
+"""
+"""Counts a match of the pilot $1 with the request $2, if the query `job` has a row."""
+_NEW_JOB = "SELECT FROM brokerage_job WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' AND status_since = now()"
+COUNTING_TYPES = f"uuid, uuid, {PARAMETERS}"
+_COUNT = Prepared("count_match", COUNTING_TYPES, COUNTING.format(job=_NEW_JOB))
 _LOCK = Prepared(
     "lock_gauges",
     "bigint[]",
@@ -56,13 +67,18 @@ _LOCK = Prepared(
 )
 
 
-def fragments(first: int) -> tuple[str, str]:
-    """Two parts of a WITH: `limits`, with whether all were `passed`, and what counts one match, if `sent` has its row.
+def asked(first: int) -> str:
+    """A part of a WITH: `limits`, with whether all would be `passed` now. `first`: the number of the first of its PARAMETERS."""
+    return f"""limits AS MATERIALIZED (
+        SELECT count(*) = cardinality(${first}) AND coalesce(bool_and(({_passes(first)})), true) AS passed
+        FROM brokerage_matchgauge g CROSS JOIN LATERAL (SELECT array_position(${first}, g.id) AS n OFFSET 0) AS place
+        WHERE g.id = ANY (${first})
+    )"""
 
-    `first`: the number of the first of their PARAMETERS.
-    """
-    named = {name: f"${first + i}" for i, name in enumerate(("ids", "most", "intervals", "bursts"))}
-    return _PASSED.format(**named), _COUNTED.format(**named)
+
+def counting(pilot: UUID, request: UUID, limits: Passing) -> Call:
+    """To count the match, if this ask got a job in the transaction; IntegrityError where it does not pass a limit after all."""
+    return _COUNT.with_values(str(pilot), str(request), *limits.columns)
 
 
 def locking(ids: list[int]) -> Call:

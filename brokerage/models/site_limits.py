@@ -81,7 +81,11 @@ class MatchGauge(models.Model):
     free_at = models.DateTimeField(null=True, blank=True, help_text="when the delays of all matches so far are over")
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["site", "ce", "attribute", "value"], name="match_gauge_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["site", "ce", "attribute", "value"], name="match_gauge_once"),
+            # The match that a limit does not let pass breaks this, and is undone.
+            models.CheckConstraint(condition=models.Q(matched__gte=0), name="match_gauge_passed"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.site_id} {self.ce} {self.attribute} {self.value}"

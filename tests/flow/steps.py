@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from broker_site.foundation import gdpconfig
@@ -18,7 +18,7 @@ from broker_site.foundation.sql.prepared import Prepared
 from brokerage.feeds.storage_roots import put_mark
 from brokerage.ledger.heartbeats import SignOfLife, beat
 from brokerage.ledger.lease import Ask, HeldAtMost, Lease, lease
-from brokerage.ledger.match_gauges import PARAMETERS, fragments
+from brokerage.ledger.match_gauges import COUNTING, COUNTING_TYPES, PARAMETERS, asked
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
 from brokerage.models import ComputingQueue, StorageEndpoint
@@ -136,25 +136,25 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     return leased
 
 
-_PASSED, _COUNTED = fragments(first=1)
-MATCH = Prepared(
-    "match_without_job",
-    PARAMETERS,
-    f"WITH {_PASSED}, sent AS MATERIALIZED (SELECT WHERE (SELECT passed FROM limits)), {_COUNTED} SELECT passed FROM limits",
-)
+ASKED = Prepared("asked_without_job", PARAMETERS, f"WITH {asked(first=1)} SELECT passed FROM limits")
+MATCH = Prepared("match_without_job", COUNTING_TYPES, COUNTING.format(job="SELECT"))
 
 
 def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = ()) -> Held:
     """A job with these values is matched at the site, and counted there: what holds it back, if anything."""
-    if (asked := limits.passing(site, values, ces)) is None:
+    if (passing := limits.passing(site, values, ces)) is None:
         return FREE
     began = time.monotonic()
-    with transaction.atomic():
-        ((passed,),) = MATCH.run(*asked.columns)
-        if passed:
-            limits.matched(site, asked)
-            return FREE
-    refused = limits.refused(site, asked, time.monotonic() - began)
+    try:
+        with transaction.atomic():
+            ((passed,),) = ASKED.run(*passing.columns)
+            if passed:
+                MATCH.run(str(uuid4()), str(uuid4()), *passing.columns)
+                limits.matched(site, passing)
+                return FREE
+    except IntegrityError:
+        pass  # another match came first
+    refused = limits.refused(site, passing, time.monotonic() - began)
     return refused or noted(limits, site, values, ces=ces)  # refused by none: their gauges were not there, and are now
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from brokerage.ledger.match_limits import Limits
 from brokerage.models import Job, MatchGauge, Site
 from brokerage.rules.dispatch.match_limits import Delay, Gauge, Limited, SiteRules, held, matched
 from tests.builders import grid, parameters, pilot, submitted
-from tests.flow.steps import MATCH, run_agents
+from tests.flow.steps import ASKED, MATCH, run_agents
 
 SITE = "SITE_ALPHA"
 VO = {"vo": frozenset({"demo"})}
@@ -53,13 +54,25 @@ def test_the_statement_passes_and_counts_as_the_rule_does(drawn: dict[Limited, t
     ids = [_row(on, gauges[on]) for on in limits]
     before = _stored(ids, limits)
 
-    ((passed,),) = MATCH.run(*passing(limits, rules, ids).columns)
+    columns = passing(limits, rules, ids).columns
 
-    assert passed == (not held(limits, rules, gauges, now))
+    ((passed,),) = ASKED.run(*columns)
+    counted = _counted(columns)
+
+    assert (passed, counted) == (not held(limits, rules, gauges, now),) * 2
     expected = matched(limits, rules, before, now) if passed else before
     for on, gauge in _stored(ids, limits).items():
         assert gauge.matched == expected[on].matched
         assert gauge.free_at == pytest.approx(expected[on].free_at, abs=2)
+
+
+def _counted(columns: tuple[Any, ...]) -> bool:
+    try:
+        with transaction.atomic():
+            MATCH.run(str(uuid4()), str(uuid4()), *columns)
+    except IntegrityError:
+        return False
+    return True
 
 
 def _moved(gauge: Gauge, now: float) -> Gauge:
