@@ -1,7 +1,8 @@
 """Logs of jobs in pieces: the text of one stretch of each stream, whatever the log holds and however large it is.
 
-A log is an archive of streams (.tgz), or one plain file. At no time is more of it in memory than the pieces and one block. A
-plain file is read where the piece is; an archive must be unpacked up to there, which a page does for `LOG_UNPACK_MAX` bytes.
+A log is an archive of streams (.tgz), or one plain file; beside an archive its streams may stand as plain files. At no time is
+more of it in memory than the pieces and one block. A plain file is read where the piece is; an archive must be unpacked up to
+there, which a page does for `LOG_UNPACK_MAX` bytes.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import os
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from gzip import GzipFile
-from typing import IO
+from typing import IO, Protocol
 
 from monitoring.templatetags.show import size as in_words
 
@@ -83,10 +84,24 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The streams of a log, standard error first. `fault`: why there may be more in it than these; empty: they are all."""
+    """The streams of a log, standard error first. `fault`: why there may be more in it than these; empty: they are all.
+
+    `plain`: they stand as files of their own.
+    """
 
     streams: list[Stream] = field(default_factory=list)
     fault: str = ""
+    plain: bool = False
+
+
+class Readable(Protocol):
+    """What can be read from any place on."""
+
+    def seek(self, offset: int, /) -> object:
+        """Read on from this byte."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes, fewer at the end."""
 
 
 def last_begin(size: int) -> int:
@@ -103,7 +118,7 @@ def pieces(file: IO[bytes], name: str, begins: Mapping[str, int], most: int) -> 
     file.seek(0)
     if not zipped:
         size = os.fstat(file.fileno()).st_size
-        return Pieces([_stream(file, name, size, 0, last_begin(size), begins.get(name))])
+        return Pieces([plain_piece(file, name, size, begins)])
     streams, fault = list[Stream](), ""
     try:
         for stream in _of_archive(file, begins, most):
@@ -112,7 +127,17 @@ def pieces(file: IO[bytes], name: str, begins: Mapping[str, int], most: int) -> 
         if not streams:
             raise
         fault = f"The rest of the archive was not read: {problem}."
-    return Pieces(sorted(streams, key=lambda each: (each.name != "stderr", each.name != "stdout")), fault)
+    return Pieces(in_order(streams), fault)
+
+
+def plain_piece(file: Readable, name: str, size: int, begins: Mapping[str, int]) -> Stream:
+    """Of a plain file of this size the piece that `begins` says, else its last."""
+    return _stream(file, name, size, 0, last_begin(size), begins.get(name))
+
+
+def in_order(streams: Iterable[Stream]) -> list[Stream]:
+    """As they are shown: standard error, standard output, others."""
+    return sorted(streams, key=lambda each: (each.name != "stderr", each.name != "stdout"))
 
 
 def end_with_report(text: str) -> Stream:
@@ -149,7 +174,7 @@ def _of_archive(file: IO[bytes], begins: Mapping[str, int], most: int) -> Iterat
             vars(archive)["members"].clear()  # it would keep the heads of all
 
 
-def _stream(file: IO[bytes] | _Unpacked, name: str, size: int, data: int, reach: int, begin: int | None) -> Stream:
+def _stream(file: Readable, name: str, size: int, data: int, reach: int, begin: int | None) -> Stream:
     """A piece of a stream whose bytes begin at `data` of the file, cut between characters."""
     furthest = reach if reach < last_begin(size) else size - 1
     begin = reach if begin is None or begin > furthest else begin

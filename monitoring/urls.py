@@ -17,7 +17,7 @@ from monitoring.views.draft_import import config_import
 from monitoring.views.glossary import glossary
 from monitoring.views.history import queue_plots, share
 from monitoring.views.job_errors import errors
-from monitoring.views.job_files import job_log, job_log_text, job_output
+from monitoring.views.job_files import job_log, job_log_file, job_log_text, job_output
 from monitoring.views.listing import LongList, ShortList
 from monitoring.views.lists import LISTS, view_of
 from monitoring.views.my_work import mine
@@ -72,6 +72,7 @@ urlpatterns = [
     path("jobs/<int:job_id>/waiting.json", job_waiting_data, name="page-job-waiting"),
     path("jobs/<int:job_id>/log/", job_log, name="page-job-log"),
     path("jobs/<int:job_id>/log/text/", job_log_text, name="page-job-log-text"),
+    path("jobs/<int:job_id>/log/file/", job_log_file, name="page-job-log-file"),
     path("jobs/<int:job_id>/outputs/<int:file_id>/", job_output, name="page-job-output"),
     path("datasets/<int:dataset_id>/", dataset, name="page-dataset"),
     path("datasets/<int:dataset_id>.json", dataset, {"data": True}, name="page-dataset-data"),

@@ -16,6 +16,8 @@ from broker_site.client.connection import Connection
 from broker_site.client.errors import BrokerError, Refused, Unusable
 from broker_site.client.rows import Row, rows
 
+STREAMS = ("pilot.log", "stdout", "stderr")
+"""What a log is made of."""
 LARGEST_LOG = 50_000_000
 """Bytes to which a log is unpacked; a few of them can stand for any number."""
 STORED = "finished"
@@ -92,11 +94,28 @@ class Outputs:
             raise
         return True
 
-    def log(self, job_id: int) -> list[Stream] | None:
-        """What is in the log of a job, standard error last; None where no log is on storage."""
+    def log(self, job_id: int, *, end: bool = False) -> list[Stream] | None:
+        """What is in the log of a job, standard error last; None where no log is on storage. `end`: the last 64 kB of each file.
+
+        Its archive comes here, and is unpacked, only where the server has no plain files of it.
+        """
         for file in self.of_job(job_id, "log"):
-            return sorted(_streams(self.content(file), str(file["lfn"])), key=lambda each: (each.name == "stderr", each.name))
+            if end:
+                return [stream for name in STREAMS if (stream := self._stream(job_id, "text", name)) is not None]
+            plain = [stream for name in STREAMS if (stream := self._stream(job_id, "file", name)) is not None]
+            found = plain if len(plain) == len(STREAMS) else _streams(self.content(file), str(file["lfn"]))
+            return sorted(found, key=lambda each: (each.name == "stderr", each.name))
         return None
+
+    def _stream(self, job_id: int, how: str, name: str) -> Stream | None:
+        """A stream of a log, its end as `text` or whole as `file`; None where the server does not have it so."""
+        try:
+            answer = self._connection.ask("GET", f"/jobs/{int(job_id)}/log/{how}/", {"stream": name})
+        except Refused as refused:
+            if refused.status == 404 or (how == "file" and refused.status == 503):
+                return None
+            raise
+        return Stream(name, answer.body.decode("utf-8", "replace"))
 
 
 def file_name(file: Mapping[str, Any]) -> str:

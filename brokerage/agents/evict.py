@@ -81,12 +81,13 @@ def _removed(run: Run, copies: Sequence[DoomedCopy]) -> tuple[list[DoomedCopy], 
         if not copy.shared:
             of_vo[copy.vo].append(copy)
     for vo, doomed in of_vo.items():
-        stored = {copy: StoredCopy(copy.storage, copy.path) for copy in doomed}
+        stored = {copy: [StoredCopy(copy.storage, path) for path in (*copy.beside, copy.path)] for copy in doomed}
+        places = [place for of_copy in stored.values() for place in of_copy]
         try:
-            told = backend_of(vo).delete(list(stored.values()))
+            told = backend_of(vo).delete(places)
         except (NoBackend, OSError) as error:
-            told = dict.fromkeys(stored.values(), str(error))
-        gone += [copy for copy, place in stored.items() if place not in told]
+            told = dict.fromkeys(places, str(error))
+        gone += [copy for copy, of_copy in stored.items() if told.keys().isdisjoint(of_copy)]
         faults |= told
     at: dict[str, list[str]] = defaultdict(list)
     for place, fault in faults.items():

@@ -15,6 +15,7 @@ from broker_site.foundation.rest.plain_operations import tells
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, Reports, ResourceAttributes
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.why_nothing import Reason
+from brokerage.rules.grid.log_streams import Stream
 
 
 class LocalStorage(TypedDict):
@@ -55,14 +56,25 @@ class JobInputFile(TypedDict):
     sources: list[StoragePlace]
 
 
+class LogStreamFile(TypedDict):
+    """Where a pilot puts a stream of a log as a plain file, cut as in the log; at the storage, root and mark of the log."""
+
+    stream: Stream
+    lfn: str
+    path: NotRequired[str]
+    url: NotRequired[str]
+    remove_url: NotRequired[str]
+
+
 class JobOutputFile(StoragePlace):
-    """An output and where it goes; `source_name`: what the payload calls it, where that is another name."""
+    """An output and where it goes; `source_name`: what the payload calls it, where that is another name. `streams`: of a log."""
 
     lfn: str
     remove_url: NotRequired[str]
     type: Literal["output", "log"]
     optional: bool
     source_name: str | None
+    streams: NotRequired[list[LogStreamFile]]
 
 
 class LeasedJobDocument(TypedDict):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import StorageRoot
-from brokerage.queries.storage_contents import files_being_written, registered_files
+from brokerage.queries.storage_contents import files_being_written, registered_files, registered_logs
 from brokerage.rules.grid.storage_contents import StorageFindings, StoredFile, compare
 
 
@@ -27,7 +27,7 @@ def check_contents(root: StorageRoot | RemoteRoot, older_than_s: float) -> Stora
 
 def _compare(storage: str, stored: list[StoredFile], older_than_s: float) -> StorageFindings:
     being_written = files_being_written(storage)
-    return compare(stored, registered_files(storage), being_written, older_than_s)
+    return compare(stored, registered_files(storage), being_written, older_than_s, registered_logs(storage))
 
 
 def remove(root: StorageRoot | RemoteRoot, files: Iterable[StoredFile]) -> int:

@@ -84,6 +84,7 @@ class Output:
 
     source_name: what the payload calls it, where that is not its name. root: that of the storage, which is never made. url,
     remove_url: signed addresses at the storage's server to write and to remove it, where this node does not see the directory.
+    streams: of a log, where each of its streams goes as a plain file; source_name is then that of the stream.
     """
 
     lfn: str
@@ -95,6 +96,7 @@ class Output:
     root: StorageRoot | None
     url: str = ""
     remove_url: str = ""
+    streams: tuple[Output, ...] = ()
 
     @property
     def remote(self) -> bool:
@@ -213,7 +215,14 @@ def _output(entry: dict[str, Any]) -> Output:
     addresses = _address(entry.get("url")), _address(entry.get("remove_url"))
     if addresses[0] and not addresses[1]:
         raise BadJob(f"{lfn} has an address to write and none to remove it")
-    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), source, root, *addresses)
+    streams = tuple(_stream(each, entry) for each in entry.get("streams") or ()) if kind == "log" else ()
+    return Output(lfn, str(entry["storage"]), path, kind == "log", bool(entry.get("optional")), source, root, *addresses, streams)
+
+
+def _stream(entry: dict[str, Any], log: dict[str, Any]) -> Output:
+    """A stream of a log as an output: at the storage of the log."""
+    place: dict[str, Any] = {name: log[name] for name in ("storage", "root", "mark") if name in log}
+    return _output({**entry, **place, "type": "output", "source_name": _file_name(entry["stream"])})
 
 
 def _path(entry: dict[str, Any]) -> Path | None:

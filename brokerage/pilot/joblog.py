@@ -22,6 +22,8 @@ LINE_LIMIT = 250
 """Characters of the line that tells, the last one of a stream."""
 STREAM_LIMIT = 380
 """Characters of a message that are left to the stream; the others say how the payload ended."""
+CUT_LINE = 64
+"""Bytes of the line between head and tail, at most: so much more than was asked for they are."""
 LOG_MAX = 10_000_000
 """So much of each stream goes into the log archive where the server says nothing else."""
 

@@ -76,6 +76,15 @@ class Journal:
             raise
         self.settle()
 
+    @property
+    def entries(self) -> int:
+        """How many it has now."""
+        return len(self._entries)
+
+    def take_back(self, since: int) -> None:
+        """Remove from storage what the entries after the first `since` tell of; the others stay. OSError as with `discard`."""
+        _remove(self._entries[since:], published_too=True)
+
     def settle(self) -> None:
         """The outputs are settled (or removed): nothing is left to remember."""
         self.path.unlink(missing_ok=True)
@@ -188,14 +197,15 @@ def _root(entry: dict[str, object]) -> StorageRoot | None:
 
 
 def _remove(entries: Entries, *, published_too: bool) -> int:
-    """Remove temporary files, and published ones that still are the files written; how many were there.
+    """Remove temporary files, and published ones that still are the files written, the last first; how many were there.
 
+    A log goes after its streams that way: they never stand beside the log of a later attempt.
     Raises StorageDown when their storage is: that they are not found then means nothing.
     """
     with contextlib.ExitStack() as roots:
         for root in {root for entry in entries if (root := _root(entry)) is not None}:
             roots.enter_context(root.opened())
-        removed = sum(_remove_entry(entry, published_too=published_too) for entry in entries)
+        removed = sum(_remove_entry(entry, published_too=published_too) for entry in reversed(entries))
     return removed + _remove_sent(entries, published_too=published_too)
 
 
@@ -203,7 +213,7 @@ def _remove_sent(entries: Entries, *, published_too: bool) -> int:
     """The same for what was sent to servers. An address that is not good any more removes nothing: nobody could ever use it."""
     sent = {str(entry["url"]): (str(entry.get("storage")), str(entry.get("etag") or "")) for entry in entries if entry.get("url")}
     removed = 0
-    for url, (storage, etag) in sent.items():
+    for url, (storage, etag) in reversed(sent.items()):
         with contextlib.suppress(FileNotFoundError, PermissionError):
             removed += remote_storage.delete(storage, url, etag if published_too else "")
     return removed

@@ -57,6 +57,10 @@ class RemoteRoot:
         """What stands under a name."""
         return remote_storage.head(self.name, self.address("GET", path), summed=summed)
 
+    def piece(self, path: str, begin: int, size: int) -> bytes:
+        """So many bytes of a file from `begin` on, fewer at its end."""
+        return remote_storage.piece(self.name, self.address("GET", path), begin, size)
+
     def download(self, path: str, target: Path) -> Sum:
         """Bring a file to the new file `target`."""
         return remote_storage.download(self.name, self.address("GET", path), target)

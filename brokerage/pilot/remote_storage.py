@@ -181,6 +181,24 @@ def send(
     return stands
 
 
+def piece(storage: str, url: str, begin: int, size: int) -> bytes:
+    """So many bytes of a file from `begin` on, fewer at its end."""
+    headers = {"Range": f"bytes={begin}-{begin + size - 1}"}
+    try:
+        with connected(storage, url, SILENT_S) as connection:
+            response = _answer(storage, connection, "GET", url, headers)
+            if response.status != 206 and not (response.status == 200 and begin == 0):
+                _refuse(storage, response)
+            content = b""
+            while len(content) < size and (part := response.read1(size - len(content))):
+                content += part
+            if response.length == 0:  # else it sends more than was asked for, and nobody reads that to its end
+                free(connection, response)
+            return content
+    except (http.client.HTTPException, ConnectionError, TimeoutError, _Cut) as problem:
+        raise StorageDown(storage, _words(problem)) from problem
+
+
 def publish(storage: str, url: str, etag: str) -> None:
     """Give a part that is held its name. FileExistsError, FileNotFoundError (there is no such part), StorageDown."""
     _ask(storage, "PUT", url, {"X-Publish": etag, "Content-Length": "0"})

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from brokerage.pilot.job import Failure, Job, LeaseLost, Ticket
 from brokerage.pilot.joblog import Log, ends, last_lines, pack
 from brokerage.pilot.journal import Journal
 from brokerage.pilot.lease import Lease
+from brokerage.pilot.log_streams import store_streams
 from brokerage.pilot.messages import Message, report
 from brokerage.pilot.metadata import read_metadata
 from brokerage.pilot.payload import KILL_GRACE_S, STOP_GRACE_S, Keeper, command, describe, environment
@@ -188,6 +190,7 @@ class Run:
             raise Failure("STAGEOUT_FAILED", f"journal: {problem.strerror}") from problem
         written = stage_out(self.job.outputs, self.folder, self.job.name, self.journal, self.check, self.place.payload_uid)
         self.log.say(f"staged out {len(written)} files, {sum(entry.sum.size for entry in written)} bytes")
+        self._store_streams(self.journal, self.check)
         return written
 
     def _beat(self, status: str) -> None:
@@ -295,11 +298,20 @@ class Run:
             for output in logs:
                 self._pack_log(folder / output.lfn)
             self.journal = Journal(self.place.journal, self.job.name)
-            return stage_out(logs, folder, self.job.name, self.journal, self._check_lease)
+            written = stage_out(logs, folder, self.job.name, self.journal, self._check_lease)
+            self._store_streams(self.journal, self._check_lease)
+            return written
         except (Failure, OSError) as problem:
             self._withdraw()
             self.log.say(f"the log of job {self.job.name} cannot be stored: {problem}")
             return []
+
+    def _store_streams(self, journal: Journal, check: Callable[[], None]) -> None:
+        """Store what the logs are made of beside them. Raises LeaseLost; all else that goes wrong is told, and no harm."""
+        logs = [output for output in self.job.outputs if output.is_log]
+        members, most, folder = self._streams(), self.job.log_max, self.base / "streams"
+        if why := store_streams(logs, members, most, folder, self.job.name, journal, check):
+            self.log.say(f"no plain files beside the log of job {self.job.name}: {why}")
 
     def _check_lease(self) -> None:
         if not self.lease.holds():

@@ -8,8 +8,9 @@ from uuid import UUID
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
-from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place
+from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place, stream_place
 from brokerage.rules.facts.job_kind import METADATA_FILE, JobKind
+from brokerage.rules.grid.log_streams import STREAMS, stream_file
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
@@ -166,10 +167,17 @@ def _document(job: _JobRow) -> dict[str, Any]:
                 "type": type_,
                 "optional": optional,
                 "source_name": _source_name(job.sources, dataset_id, lfn),
+                **({"streams": _streams(place, folder, lfn, holder)} if type_ == "log" else {}),
             }
             for lfn, folder, type_, optional, dataset_id in job.outputs
         ],
     }
+
+
+def _streams(place: Endpoint, folder: str, log: str, holder: Holder) -> list[dict[str, Any]]:
+    """Where the pilot puts what a log is made of, as plain files beside it."""
+    files = [(stream, stream_file(log, stream)) for stream in STREAMS]
+    return [{"stream": stream, "lfn": lfn, **stream_place(place, f"{folder}/{lfn}", holder)} for stream, lfn in files]
 
 
 def _source_name(sources: Sequence[Sequence[Any]], dataset_id: int, lfn: str) -> str | None:

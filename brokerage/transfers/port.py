@@ -83,4 +83,7 @@ class Backend(Protocol):
         """What became of these was seen. One that is under way goes on."""
 
     def delete(self, copies: Collection[StoredCopy]) -> Mapping[StoredCopy, str]:
-        """Remove these: those that may still be there, and why, in words. A copy that is not there is removed."""
+        """Remove these: those that may still be there, and why, in words. A copy that is not there is removed.
+
+        Some are of no catalogue: the streams of a log, plain files beside it.
+        """

@@ -23,6 +23,8 @@ from examples.demo.software.process_events import mass
 FIRST_SEED = 1001
 """The offset of the first task plus one: its jobs use this seed and the next ones."""
 EVENTS_PER_FILE = 4000
+STREAMS = (".pilot.log", ".stdout", ".stderr")
+"""How plain files beside a log are called after it."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def check_lines(merged: Sequence[Registered], folders: Mapping[str, Path], n: in
 def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path], prefix: str) -> list[str]:
     """Problems of the files of one run, whose names begin with `prefix`: missing, doubled, wrong or unknown to the register.
 
-    `folders` has the directory of each storage endpoint.
+    `folders` has the directory of each storage endpoint. The plain files beside a log belong to it; no register has them.
     """
     problems = []
     for lfn, entries in _by_name(registered).items():
@@ -96,9 +98,15 @@ def check_storage(registered: Sequence[Registered], folders: Mapping[str, Path],
     for storage, folder in folders.items():
         for path in sorted(folder.rglob("*")):
             name, place = path.name.removeprefix("."), path.relative_to(folder).as_posix()
-            if path.is_file() and name.startswith(prefix) and (storage, place) not in known:
+            if path.is_file() and name.startswith(prefix) and not {(storage, place), (storage, _log_of(place))} & known:
                 problems.append(f"{place} stands on {storage} and is not registered there")
     return problems
+
+
+def _log_of(place: str) -> str:
+    """The log of which a file is a stream by its name; of any other file its own."""
+    log = next((place.removesuffix(ending) for ending in STREAMS if place.endswith(ending)), place)
+    return log if ".log." in log else place
 
 
 def _by_name(registered: Sequence[Registered]) -> dict[str, list[Registered]]:

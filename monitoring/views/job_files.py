@@ -12,7 +12,7 @@ from brokerage.models import Job
 from brokerage.states import JOB
 from monitoring.log_pieces import Pieces, end_with_report, legible
 from monitoring.queries.job import OutputRow, find_job, job_outputs
-from monitoring.stored_files import LARGEST, TooLarge, Unreadable, content, log_pieces, signed_link
+from monitoring.stored_files import LARGEST, LARGEST_STREAM, TooLarge, Unreadable, content, log_pieces, signed_link, stream_of
 from monitoring.views.page import page, scope_of, show
 from workqueues.states import LOG_TYPES, OUTPUT_FILE
 
@@ -28,7 +28,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
     missing = asked if found.streams and asked and asked not in {stream.name for stream in found.streams} else ""
     context = {
         "job": job, "log": log, "found": found, "fault": fault, "final": final, "missing": missing[:100], "asked": asked,
-        "passed_on": LARGEST, "linked": bool(log and signed_link(log)),
+        "passed_on": LARGEST, "stream_passed_on": LARGEST_STREAM, "linked": bool(log and signed_link(log)),
     }  # fmt: skip
     return show(request, "job_log.html", "jobs", context, knows=("stream", "from"))
 
@@ -37,10 +37,10 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
 def job_log_text(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """One piece of one stream of the log as plain text, with its place in the stream in the headers."""
     job = _visible_job(request, job_id)
-    _, found, fault = _log_of(job, _begins(request))
+    name = request.GET.get("stream", "")
+    _, found, fault = _log_of(job, _begins(request), name)
     if fault:
         return _plain(f"The log cannot be shown. {fault}\n", status=503)
-    name = request.GET.get("stream", "")
     stream = next((stream for stream in found.streams if stream.name == name), None)
     if stream is None:
         names = ", ".join(legible(stream.name.encode("utf-8", "replace")) for stream in found.streams)
@@ -50,7 +50,33 @@ def job_log_text(request: HttpRequest, job_id: int) -> HttpResponseBase:
     return answer
 
 
-def _plain(text: str, status: int = 200) -> HttpResponse:
+@page("job:read")
+def job_log_file(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    """One stream of the log whole, where it is a plain file: by an address at its storage server that is good for a minute, else
+    passed on.
+    """
+    job, name = _visible_job(request, job_id), request.GET.get("stream", "")
+    try:
+        stream = next(filter(None, (stream_of(log, name) for log in _stored_logs(job)[:1])), None)
+        if stream is None:
+            return _plain("It is no file of its own on storage; the archive of the log may have it.\n", status=404)
+        if "Authorization" not in request.headers and (link := signed_link(stream)):
+            return _to_storage(link)
+        answer = _plain(content(stream, LARGEST_STREAM))
+    except Unreadable as problem:
+        return _plain(f"This file cannot be passed on. {problem}\n", status=503)
+    answer["Content-Disposition"] = f'attachment; filename="{stream.lfn}"'
+    return answer
+
+
+def _to_storage(link: str) -> HttpResponse:
+    """To an address that is good for a minute and must not be kept."""
+    answer = HttpResponseRedirect(link)
+    answer["Cache-Control"] = "private, no-store"
+    return answer
+
+
+def _plain(text: str | bytes, status: int = 200) -> HttpResponse:
     answer = HttpResponse(text, content_type="text/plain; charset=utf-8", status=status)
     answer["Cache-Control"] = "private, no-store"
     answer["X-Content-Type-Options"] = "nosniff"
@@ -64,12 +90,15 @@ def _begins(request: HttpRequest) -> dict[str, int]:
     return {request.GET.get("stream", ""): int(begin)} if is_number else {}
 
 
-def _log_of(job: Job, begins: Mapping[str, int]) -> tuple[OutputRow | None, Pieces, str]:
+def _stored_logs(job: Job) -> list[OutputRow]:
+    return [output for output in job_outputs(job.id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
+
+
+def _log_of(job: Job, begins: Mapping[str, int], only: str = "") -> tuple[OutputRow | None, Pieces, str]:
     """The log as an output where it is stored, what can be shown of it, and why nothing can."""
-    logs = [output for output in job_outputs(job.id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
-    if logs:
+    if logs := _stored_logs(job):
         try:
-            return logs[0], log_pieces(logs[0], begins), ""
+            return logs[0], log_pieces(logs[0], begins, only), ""
         except Unreadable as problem:
             return logs[0], Pieces(), str(problem)
     log_end = job.result.log_end if hasattr(job, "result") else ""
@@ -89,9 +118,7 @@ def job_output(request: HttpRequest, job_id: int, file_id: int) -> HttpResponseB
     except Unreadable as problem:
         # A program with a token goes to no other server than ours; it is told where the file is.
         if isinstance(problem, TooLarge) and "Authorization" not in request.headers and (link := signed_link(output)):
-            answer = HttpResponseRedirect(link)
-            answer["Cache-Control"] = "private, no-store"
-            return answer
+            return _to_storage(link)
         advice = f"It is registered at {', '.join(f'{c.storage}: {c.path}' for c in output.copies)}." if output.copies else ""
         context: dict[str, Any] = {"title": "This file cannot be passed on", "cause": str(problem), "advice": advice}
         return render(request, "error.html", context, status=503)

@@ -23,7 +23,7 @@ import re
 import sys
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -35,6 +35,8 @@ import psycopg2
 MOST_IDS = 20
 MARKER = ".gridbroker-storage"
 """What marks the root of a storage."""
+STREAMS = ("pilot.log", "stdout", "stderr")
+"""What the log of a job is made of: plain files beside it, of which no table tells."""
 COLLECTED = {"transferring": ("transferring", "finished", "failed")}
 """What becomes of a job whose outputs were on their way when it was settled."""
 UNMERGED = ("merging", "cancelled", "closed")
@@ -214,26 +216,38 @@ def check_reports(database: Database, findings: Findings, history: Sequence[dict
 
 
 def check_storage(database: Database, findings: Findings) -> None:
-    """(e) Each copy that is registered lies on storage as registered, and nothing else does; one that is being removed may."""
+    """(e) Each copy that is registered lies on storage as registered, and nothing else does; one that is being removed may.
+
+    Beside a log its streams may lie.
+    """
     roots: dict[str, str] = dict(database.rows("SELECT name, path FROM brokerage_storageendpoint WHERE path <> ''"))
     known: dict[Path, Row] = {}
     going: set[Path] = set()
-    for storage, path, lfn, size, checksum, state in database.rows(
-        "SELECT r.storage, r.path, c.lfn, c.fsize, c.checksum, r.state FROM workqueues_replica r"
-        " JOIN workqueues_cataloguefile c ON c.id = r.file_id"
+    logs: set[Path] = set()
+    for storage, path, lfn, size, checksum, state, is_log in database.rows(
+        "SELECT r.storage, r.path, c.lfn, c.fsize, c.checksum, r.state, EXISTS (SELECT FROM workqueues_dataset d"
+        " WHERE d.dataset_name = e.name AND d.vo = e.vo AND d.type IN ('log', 'trn_log')) FROM workqueues_replica r"
+        " JOIN workqueues_cataloguefile c ON c.id = r.file_id JOIN workqueues_cataloguedataset e ON e.id = c.dataset_id"
     ):
         where = Path(roots.get(storage, "/nowhere")) / (path or lfn)
         known[where] = (size, checksum)
+        if is_log:
+            logs.add(where)
         if state != "available":
             going.add(where)
     lying = {path for root in roots.values() for path in _files_below(Path(root))}
     findings.looked_at["files on storage"] += len(lying)
     findings.add("e", "a registered file is not on storage", [str(path) for path in known.keys() - lying - going])
-    findings.add("e", "a file on storage is not registered", [str(path) for path in lying - known.keys()])
+    findings.add("e", "a file on storage is not registered", [str(p) for p in lying - known.keys() if not is_stream(p, logs)])
     for path in known.keys() & lying:
         content = path.read_bytes()
         if (len(content), f"{zlib.adler32(content):08x}") != known[path]:
             findings.add("e", "a file on storage is not as registered", [str(path)])
+
+
+def is_stream(path: Path, logs: Collection[Path]) -> bool:
+    """Whether the file is a stream of one of these logs."""
+    return any(path.name.endswith(f".{each}") and path.with_name(path.name.removesuffix(f".{each}")) in logs for each in STREAMS)
 
 
 def _files_below(root: Path) -> Iterator[Path]:

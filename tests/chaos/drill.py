@@ -30,6 +30,7 @@ from broker_site.roof.embedded.postgres import ADMIN, find_software
 from broker_site.roof.embedded.process import free_port
 from broker_site.roof.supervisor import Pilot, System, running
 from tests.chaos.campaign import Campaign
+from tests.chaos.checker import is_stream
 from tests.chaos.history import History
 from tests.chaos.outside_pilots import outside_pilots
 from tests.chaos.run import FOREIGN, QUIET_S, check, own_instance
@@ -179,7 +180,7 @@ class Drill:
         connection.close()
         for root in roots.values():
             for path in root.rglob("*"):
-                if path.is_file() and path not in known and not path.name.startswith("."):
+                if path.is_file() and path not in known and not is_stream(path, known) and not path.name.startswith("."):
                     yield path
 
     def _wait_for_clean_journals(self) -> None:

@@ -15,7 +15,7 @@ from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, ended, fields
 from tests.flow.steps import BAD, mark_storages, run_agents, run_jobs
 from tests.flow.test_pilots import pilots
-from workqueues.models import Task
+from workqueues.models import File, Replica, Task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
 
@@ -59,6 +59,11 @@ def test_a_program_is_submitted_watched_to_its_end_and_its_outputs_are_fetched(a
     followed = ada("logs", "-f", str(job.id))
     assert (followed.code, "==> stdout <==" in followed.out, f"job {job.id} finished at ALPHA" in followed.err) == (0, True, True)
     assert ada("logs", str(job.id)).out == followed.out
+    assert ada("job", "log", str(job.id), "--end").out == followed.out, "its files are shorter than a piece"
+    log = Replica.objects.get(file__lfn=File.objects.get(out_job_id=job.id, type="log").lfn).path
+    (tmp_path / "ALPHA" / f"{log}.stdout").unlink()
+    unpacked = ada("logs", str(job.id))
+    assert (unpacked.code, "==> stdout <==" in unpacked.out) == (0, True), "without a file of its own it is in the archive"
     assert ada("get", str(job.id), "--job", "--log").out.endswith(".tgz\n")
 
 

@@ -69,6 +69,19 @@ def test_a_first_attempt_fails_on_purpose_at_the_named_queue_only(merged: Path) 
     assert run(merged, *arguments, "1", GRIDBROKER_QUEUE="ALPHA").returncode == 0
 
 
+def test_plain_files_beside_a_registered_log_belong_to_it_and_others_to_nobody(tmp_path: Path) -> None:
+    names = ("demo.r1.log.1.tgz", "demo.r1.f1")
+    for name in names:
+        for file in (name, f"{name}.stdout"):
+            (tmp_path / file).write_bytes(b"content")
+    (tmp_path / "demo.r1.log.2.tgz.stderr").write_bytes(b"content")
+    register = [Registered(name, 7, adler(b"content"), "A") for name in names]
+    assert check_storage(register, {"A": tmp_path}, "demo.r1.") == [
+        "demo.r1.f1.stdout stands on A and is not registered there",
+        "demo.r1.log.2.tgz.stderr stands on A and is not registered there",
+    ]
+
+
 def test_storage_is_held_against_the_register(tmp_path: Path) -> None:
     folders = {"A": tmp_path / "a", "B": tmp_path / "b"}
     register = []

@@ -39,6 +39,7 @@ NOT_SHOWN = frozenset(
         "appearance",
         "page-config-import",
         "page-job-log",
+        "page-job-log-file",
         "page-job-log-text",
         "page-job-output",
         "page-transfer",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,6 +78,39 @@ def test_a_range_of_a_file_is_sent(server: Serving, size: int, wanted: str, firs
     assert ask(server.url("GET", name), "GET", Range=f"bytes={size}-")[0] == 416
     assert ask(server.url("GET", name), "GET", Range="lines=1-2")[:2] == (200, content)
     assert ask(server.url("GET", name), "GET", Range="bytes=1-", If_Match='"another"')[0] == 412
+
+
+def test_a_piece_of_a_file_is_brought_without_the_rest(server: Serving) -> None:
+    content = os.urandom(400_000)
+    (server.root / "long").write_bytes(content)
+    url = server.url("GET", "long")
+    assert remote_storage.piece("DISK", url, 0, 1000) == content[:1000]
+    assert remote_storage.piece("DISK", url, 399_000, 5000) == content[399_000:]
+    assert remote_storage.piece("DISK", url, 0, 500_000) == content
+    with pytest.raises(OSError, match="no such bytes"):
+        remote_storage.piece("DISK", url, 400_000, 10)
+    with pytest.raises(FileNotFoundError):
+        remote_storage.piece("DISK", server.url("GET", "short"), 0, 10)
+
+
+def test_a_server_that_sends_more_than_was_asked_for_is_not_read_to_its_end() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def send_for_ever() -> None:
+            for _ in range(2):
+                with listener.accept()[0] as peer, suppress(OSError):
+                    peer.recv(65_536)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+                    while True:
+                        peer.sendall(bytes(65_536))
+
+        sender = threading.Thread(target=send_for_ever)
+        sender.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/file?x=1"
+        assert remote_storage.piece("DISK", url, 0, 1000) == bytes(1000)
+        with pytest.raises(OSError, match="its server answers with 200"):
+            remote_storage.piece("DISK", url, 1000, 1000)
+        sender.join()
 
 
 def test_nothing_is_ever_overwritten(server: Serving) -> None:

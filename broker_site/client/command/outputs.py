@@ -54,7 +54,7 @@ def log(session: Session) -> int:
     if session.page(f"/jobs/{number}/log/"):
         return OK
     well = not session.options.follow or _ended(session, number).well
-    streams = session.client.outputs.log(number)
+    streams = session.client.outputs.log(number, end=session.options.end)
     if streams is None:
         where = session.client.connection.address(f"/jobs/{number}/log/")
         raise Refused(404, {"title": "No log on storage", "detail": f"of job {number}"}, f"what came with its report: {where}")
@@ -93,6 +93,7 @@ _LOG = (
     option(
         "-f", "--follow", action="store_true", help="once the job has ended, which is when its log is stored; states till then"
     ),
+    option("--end", action="store_true", help="only the last 64 kB of each file, which the server reads without the rest"),
     option("--raw", action="store_true", help="as it is, control characters too"),
     URL,
     WEB,

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from broker_site.client.command.grammar import Option
 from broker_site.client.command.main import VERBS
@@ -55,8 +56,9 @@ def page() -> Iterator[str]:
     yield from ("", "## Options of several commands", "", "| | |", "|---|---|")
     yield from (f"| `{_names(action)}` | {_about(action)} |" for action in _actions(list(common.values())))
     yield from ("", "## Commands", "", "Options of several commands stand in brackets.")
-    for verb in VERBS:
-        yield from ("", f"### broker {' '.join(verb.words)}")
+    for _, same in groupby(VERBS, lambda verb: (verb.about, verb.options)):
+        verb, *others = same
+        yield from ("", "### " + ", ".join(f"broker {' '.join(each.words)}" for each in (verb, *others)))
         short = f" Short: `broker {verb.words[-1]}`." if verb.short else ""
         shared = ", ".join(f"`{each.names[-1]}`" for each in verb.options if _key(each) in common)
         yield f"{verb.about[0].upper()}{verb.about[1:]}.{short}{f' ({shared})' if shared else ''}"

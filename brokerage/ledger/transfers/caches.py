@@ -8,6 +8,7 @@ Here: the rows. Not here: the files (`brokerage.transfers.copy_removal`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,8 +19,10 @@ from broker_site.foundation.agency.look import look_after_commit
 from brokerage.ledger.transfers.cached_copies import MAY_RUN_AT
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove
+from brokerage.rules.grid.log_streams import stream_files
 from brokerage.rules.transfers.reasons import SEEN
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
+from workqueues.states import LOG_TYPES
 
 ELSEWHERE = """EXISTS (
     SELECT FROM workqueues_replica o JOIN brokerage_storageendpoint e ON e.name = o.storage
@@ -87,9 +90,10 @@ _KEEP = """
 UPDATE workqueues_replica r SET keep_until = now() + make_interval(secs => %s) FROM brokerage_transfer t
 WHERE t.id = ANY(%s) AND r.file_id = t.file_id AND r.storage = t.destination AND r.keep_until IS NOT NULL
 """
-_CLAIM = """
+_CLAIM = f"""
 WITH due AS (
-    SELECT r.id, c.id AS file_id, c.lfn, d.vo
+    SELECT r.id, c.id AS file_id, c.lfn, d.vo, EXISTS (
+        SELECT FROM workqueues_dataset l WHERE l.dataset_name = d.name AND l.vo = d.vo AND l.type IN ({LOG_TYPES.sql})) AS is_log
     FROM workqueues_replica r JOIN workqueues_cataloguefile c ON c.id = r.file_id
         JOIN workqueues_cataloguedataset d ON d.id = c.dataset_id
     WHERE r.storage = ANY(%(storages)s) AND r.state = 'deleting' AND (r.removal_at IS NULL OR r.removal_at <= now())
@@ -102,7 +106,12 @@ UPDATE workqueues_replica r SET removal_at = clock_timestamp() + make_interval(s
 RETURNING r.id, due.vo, r.storage, coalesce(nullif(r.path, ''), due.lfn), r.removal_at, EXISTS (
     SELECT FROM workqueues_cataloguefile f JOIN workqueues_replica o ON o.file_id = f.id
     WHERE f.lfn = due.lfn AND f.id <> due.file_id AND o.storage = r.storage AND o.state <> 'deleting'
-        AND coalesce(nullif(o.path, ''), f.lfn) = coalesce(nullif(r.path, ''), due.lfn))
+        AND coalesce(nullif(o.path, ''), f.lfn) = coalesce(nullif(r.path, ''), due.lfn)),
+    due.is_log
+"""
+_REGISTERED = """
+SELECT coalesce(nullif(r.path, ''), c.lfn) FROM workqueues_replica r JOIN workqueues_cataloguefile c ON c.id = r.file_id
+WHERE r.storage = %s AND c.lfn = ANY(%s)
 """
 _REMOVED = """
 WITH gone AS (
@@ -115,7 +124,9 @@ SELECT file_id, storage, 'removed', %(who)s, 'its file is removed' FROM gone
 
 
 class DoomedCopy(NamedTuple):
-    """A copy whose file is to be removed now, and until when that is one's own to do. `shared`: another copy is the same file."""
+    """A copy whose file is to be removed now, and until when that is one's own to do. `shared`: another copy is the same file.
+    `beside`: plain files that go with it, the streams of a log.
+    """
 
     id: int
     vo: str
@@ -123,6 +134,7 @@ class DoomedCopy(NamedTuple):
     path: str
     claim: datetime
     shared: bool
+    beside: tuple[str, ...] = ()
 
 
 class Marking(NamedTuple):
@@ -184,7 +196,25 @@ def claim_removals(storages: Collection[str], claim_s: float, most: int) -> list
     """Begin the removal of copies that are `deleting`: from now on nobody gets them back."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_CLAIM, {"storages": list(storages), "claim_s": claim_s, "most": most})
-        return [DoomedCopy(*row) for row in cursor.fetchall()]
+        copies = [(DoomedCopy(*row), is_log) for *row, is_log in cursor.fetchall()]
+    beside = _streams_beside([copy for copy, is_log in copies if is_log and not copy.shared])
+    return [copy._replace(beside=beside.get(copy.id, ())) for copy, _ in copies]
+
+
+def _streams_beside(logs: Sequence[DoomedCopy]) -> dict[int, tuple[str, ...]]:
+    """The streams of each of these logs, but for what is registered as a file of its own."""
+    by_storage = defaultdict(list)
+    for log in logs:
+        by_storage[log.storage].append(log)
+    beside: dict[int, tuple[str, ...]] = {}
+    with connection.cursor() as cursor:
+        for storage, there in by_storage.items():
+            files = {log.id: stream_files(log.path) for log in there}
+            names = [path.rpartition("/")[2] for paths in files.values() for path in paths]
+            cursor.execute(_REGISTERED, [storage, names])
+            registered = {path for (path,) in cursor.fetchall()}
+            beside |= {id_: tuple(path for path in paths if path not in registered) for id_, paths in files.items()}
+    return beside
 
 
 def note_removed(copies: Sequence[DoomedCopy], who: str) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from brokerage.rules.grid.log_streams import log_of
+
 _TEMPORARY = re.compile(r"(?P<folder>.*/|)\.(?P<lfn>.+)\.\d+\.\d+\.part")
 """An output that a pilot is writing: its name, job and epoch."""
 
@@ -38,9 +40,16 @@ class StorageFindings:
 
 
 def compare(
-    stored: Iterable[StoredFile], registered: Mapping[str, int], being_written: Collection[str], older_than_s: float
+    stored: Iterable[StoredFile],
+    registered: Mapping[str, int],
+    being_written: Collection[str],
+    older_than_s: float,
+    logs: Collection[str] = (),
 ) -> StorageFindings:
-    """What is wrong. `registered`: path to size in bytes; `being_written`: paths of the outputs of jobs that have not ended."""
+    """What is wrong. `registered`: path to size in bytes; `being_written`: paths of the outputs of jobs that have not ended.
+
+    `logs`: paths of registered logs; their streams, which no catalogue has, belong to them.
+    """
     left, right = dict(registered), 0
     dark: list[StoredFile] = []
     young: list[StoredFile] = []
@@ -50,7 +59,7 @@ def compare(
             right += size == file.size
             if size != file.size:
                 wrong.append((file.path, file.size, size))
-        elif file.age_s >= 0 and final_path(file.path) not in being_written:
+        elif file.age_s >= 0 and log_of(file.path) not in logs and final_path(file.path) not in being_written:
             (dark if file.age_s >= older_than_s else young).append(file)
     return StorageFindings(dark, young, sorted(left), wrong, right, sum(file.size for file in dark))
 

@@ -1,0 +1,321 @@
+"""Standard output and error of a job as plain files beside its log: who writes them, who reads them, and how long they stay."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.agency.models import Agent
+from broker_site.foundation.agency.run import run_agent
+from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.sql.prepared import Prepared, Rows
+from brokerage.models import ComputingQueue, StorageEndpoint
+from brokerage.pilot.remote_storage import download
+from brokerage.pilot.signed_urls import Grant, read_grant
+from brokerage.queries.job_document import job_document
+from brokerage.queries.signed_places import storage_key
+from monitoring.log_pieces import PIECE
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import end, good, run_agents, take
+from tests.flow.test_log_pages import failed_with, links, pack
+from tests.storage_server.serving import Serving
+from workqueues.models import CatalogueFile, Replica
+
+pytestmark = pytest.mark.django_db
+
+STREAMS = ("pilot.log", "stdout", "stderr")
+CONTENTS = {"pilot.log": b"staged in\n", "stdout": b"".join(b"line %09d\n" % n for n in range(20_000)), "stderr": b"short"}
+
+
+@pytest.fixture
+def failed(client: Client, tmp_path: Path) -> tuple[int, Path]:
+    """A job that failed with a log, and where that lies; whose user looks."""
+    return failed_with(client, tmp_path, 10)
+
+
+def store(log: Path, contents: dict[str, bytes] = CONTENTS, *, age_s: float = 0) -> list[Path]:
+    """The streams of a log as plain files beside it."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    files = [log.with_name(f"{log.name}.{stream}") for stream in contents]
+    for file, content in zip(files, contents.values(), strict=True):
+        file.write_bytes(content)
+        os.utime(file, (time.time() - age_s,) * 2)
+    return files
+
+
+def log_of(queue: ComputingQueue) -> tuple[dict[str, Any], int]:
+    """The log in the document of a job, and the number of the job."""
+    job = take(queue).job_id
+    return next(o for o in job_document(job)["outputs"] if o["type"] == "log"), job
+
+
+def test_a_pilot_is_told_where_what_its_log_is_made_of_goes_without_a_further_statement(
+    django_assert_num_queries: DjangoAssertNumQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (queue,) = grid("ALPHA", path="/data")
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    log, job = log_of(queue)
+    expected = [{"stream": s, "lfn": f"{log['lfn']}.{s}", "path": f"{log['path']}.{s}"} for s in STREAMS]
+    assert log["streams"] == expected
+    executed, run = list[str](), Prepared.run
+
+    def counted(statement: Prepared, *values: Any) -> Rows:
+        executed.append(statement.name)
+        return run(statement, *values)
+
+    monkeypatch.setattr(Prepared, "run", counted)
+    with django_assert_num_queries(0):
+        outputs = job_document(job)["outputs"]
+    assert executed == ["job_document"], "one statement tells all of a job"
+    assert ["streams" in output for output in outputs] == [output["type"] == "log" for output in outputs]
+
+
+def test_a_job_without_a_log_is_told_nothing_new() -> None:
+    (queue,) = grid("ALPHA", path="/data")
+    submitted({name: value for name, value in parameters("t1", nEvents=10, nEventsPerJob=10).items() if name != "log"})
+    run_agents()
+    outputs = job_document(take(queue).job_id)["outputs"]
+    assert [(output["type"], "streams" in output) for output in outputs] == [("output", False)]
+
+
+def test_addresses_of_streams_are_signed_for_this_attempt_these_names_and_what_a_log_keeps() -> None:
+    (queue,) = grid("ALPHA")
+    StorageEndpoint.objects.update(url="http://storage.example:8443", path="")
+    set_override("storage", "LOG_MAX", 50_000, who="ada", why="test")
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    log, job = log_of(queue)
+    name = allowed("PUT", log["url"]).name
+    for stream, told in zip(STREAMS, log["streams"], strict=True):
+        assert set(told) == {"stream", "lfn", "url", "remove_url"}, "a server is no directory"
+        write, remove = allowed("PUT", told["url"]), allowed("DELETE", told["remove_url"])
+        assert (write.name, remove.name) == (f"{name}.{stream}",) * 2
+        assert (write.job, write.epoch, write.size) == (job, 1, 50_064)
+        assert (remove.job, remove.epoch, remove.expires > write.expires) == (job, 1, True)
+
+
+def allowed(method: str, url: str) -> Grant:
+    parts = urlsplit(url)
+    return read_grant(method, parts.path.removeprefix("/"), parts.query, [storage_key("ALPHA_DISK", 1)], time.time())
+
+
+def test_a_page_shows_plain_files_where_the_piece_is_and_leaves_the_archive_alone(
+    client: Client, failed: tuple[int, Path]
+) -> None:
+    job_id, log = failed
+    store(log)
+    log.write_bytes(b"\x1f\x8bno archive at all")
+    address = f"/jobs/{job_id}/log/"
+    page = client.get(address).content.decode()
+    for part in ("line 000019999", "short", "staged in", "the whole file"):
+        assert part in page
+    assert "line 000000000" not in page
+    first = client.get(address + links(page)["beginning"]).content.decode()
+    assert "line 000000000" in first
+    text = client.get(f"{address}text/", {"stream": "stdout", "from": "0"})
+    assert (text["Content-Type"], text["X-Piece"]) == ("text/plain; charset=utf-8", f"bytes 0-{PIECE} of 300000")
+    assert text.content == CONTENTS["stdout"][:PIECE]
+
+
+def test_a_user_fetches_one_of_them_whole_and_a_stranger_none(client: Client, failed: tuple[int, Path]) -> None:
+    job_id, log = failed
+    store(log)
+    log.write_bytes(b"archive")
+    address = f"/jobs/{job_id}/log/file/"
+    answer = client.get(address, {"stream": "stdout"})
+    assert (answer.content, answer["Content-Type"]) == (CONTENTS["stdout"], "text/plain; charset=utf-8")
+    assert answer["Content-Disposition"] == f'attachment; filename="{log.name}.stdout"'
+    assert (answer["X-Content-Type-Options"], "no-store" in answer["Cache-Control"]) == ("nosniff", True)
+    for other in ("", "core", "../stdout"):
+        assert client.get(address, {"stream": other}).status_code == 404
+    StorageEndpoint.objects.update(url="http://storage.example:8443")
+    link = client.get(address, {"stream": "stdout"})
+    parts = urlsplit(link["Location"])
+    assert (link.status_code, parts.path) == (302, f"/{Replica.objects.get().path}.stdout")
+    assert 0 < int(parse_qs(parts.query)["expires"][0]) - time.time() <= 61
+    client.force_login(ensure_user("eve", roles=[("other", "operator")]))
+    assert client.get(address, {"stream": "stdout"}).status_code == 404
+
+
+def test_a_stream_too_large_to_pass_on_is_told_and_still_shown_in_pieces(client: Client, failed: tuple[int, Path]) -> None:
+    job_id, log = failed
+    stdout = store(log)[1]
+    log.write_bytes(b"archive")
+    os.truncate(stdout, 10_000_065)
+    refused = client.get(f"/jobs/{job_id}/log/file/", {"stream": "stdout"})
+    assert (refused.status_code, b"the server passes on" in refused.content) == (503, True)
+    assert client.get(f"/jobs/{job_id}/log/").content.decode().count("the whole file") == 2
+    os.truncate(stdout, 10_000_064)
+    assert len(client.get(f"/jobs/{job_id}/log/file/", {"stream": "stdout"}).content) == 10_000_064
+
+
+@pytest.mark.parametrize("missing", [STREAMS, ("stderr",)])
+def test_where_they_are_not_all_there_the_page_unpacks_the_archive(
+    client: Client, failed: tuple[int, Path], missing: tuple[str, ...]
+) -> None:
+    """Older pilots, those that could not store them, and copies of the log elsewhere."""
+    job_id, log = failed
+    store(log, {name: b"of the file" for name in STREAMS if name not in missing})
+    pack(log, {"pilot.log": b"", "stdout": b"of the archive", "stderr": b"of the archive"})
+    page = client.get(f"/jobs/{job_id}/log/").content.decode()
+    assert page.count("of the archive") == 2
+    assert "of the file" not in page
+    assert "the whole file" not in page
+    whole = client.get(f"/jobs/{job_id}/log/file/", {"stream": "stderr"})
+    assert (whole.status_code, "the archive of the log may have it" in whole.content.decode()) == (404, True)
+
+
+def swept(*arguments: str) -> dict[str, Any]:
+    out = io.StringIO()
+    with contextlib.suppress(SystemExit):
+        call_command("check_storage", "--json", *arguments, stdout=out)
+    (result,) = json.loads(out.getvalue())["storages"]
+    return dict(result)
+
+
+def test_a_sweep_leaves_them_alone_while_their_log_lives_and_no_longer(tmp_path: Path, client: Client) -> None:
+    job_id, log = failed_with(client, tmp_path, 7)
+    log.write_bytes(b"archive")
+    kept = store(log, age_s=90_000)
+    foreign = store(log.with_name("unknown.tgz"), {"stdout": b"x"}, age_s=90_000)
+    part = log.with_name(f".{log.name}.stdout.{job_id}.1.part")
+    part.write_bytes(b"x")
+    os.utime(part, (time.time() - 90_000,) * 2)
+    result = swept("--remove-orphans")
+    assert (result["right"], result["removed"], result["problems"]) == (1, 2, 0)
+    assert [file.exists() for file in [*kept, *foreign, part, log]] == [True] * 3 + [False, False, True]
+    Replica.objects.all().delete()
+    assert swept("--remove-orphans", "--older-than", "0s")["removed"] == 4
+    assert not any(file.exists() for file in [*kept, log])
+
+
+def test_a_sweep_leaves_those_alone_that_a_job_is_writing(tmp_path: Path) -> None:
+    (queue,) = grid("ALPHA", path=str(tmp_path / "storage"))
+    call_command("storage", "mark", "ALPHA_DISK", "--create", stdout=io.StringIO())
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    held = take(queue)
+    log = next(Path(o["path"]) for o in job_document(held.job_id)["outputs"] if o["type"] == "log")
+    output = next(Path(o["path"]) for o in job_document(held.job_id)["outputs"] if o["type"] == "output")
+    written = store(log, age_s=90_000)
+    written += store(log.with_name(f".{log.name}"), {f"stdout.{held.job_id}.1.part": b"x"}, age_s=90_000)
+    others = store(output, {"stdout": b"no log"}, age_s=90_000)
+    assert swept("--remove-orphans")["removed"] == 1
+    assert [file.exists() for file in [*written, *others]] == [True] * 4 + [False]
+    end(held, good(held.job_id))
+    assert [Path(path).name for path in swept()["orphans"]] == [written[-1].name]
+
+
+def doomed() -> str:
+    """Let the log be removed as its dataset is given up; what could not be."""
+    Replica.objects.update(state="deleting")
+    run_agent("evict", looked=True)
+    return Agent.objects.values_list("left_out", flat=True).get(name="evict")
+
+
+def test_what_removes_a_log_removes_them_and_no_file_of_somebody_else(client: Client, failed: tuple[int, Path]) -> None:
+    _, log = failed
+    log.write_bytes(b"archive")
+    pilot_log, stdout, stderr = store(log)
+    dataset = CatalogueFile.objects.get(lfn=log.name).dataset
+    named_so = CatalogueFile.objects.create(dataset=dataset, lfn=stderr.name, fsize=5, checksum="00000001")
+    path = f"{Replica.objects.get().path}.stderr"
+    Replica.objects.create(file=named_so, storage="ALPHA_DISK", path=path)
+    Replica.objects.exclude(file=named_so).update(state="deleting")
+    run_agent("evict", looked=True)
+    assert [file.exists() for file in (log, pilot_log, stdout, stderr)] == [False, False, False, True]
+    assert Replica.objects.get().file_id == named_so.id
+
+
+def test_an_output_that_goes_takes_no_file_along_that_is_called_like_a_stream(tmp_path: Path) -> None:
+    (queue,) = grid("ALPHA", path=str(tmp_path / "storage"))
+    call_command("storage", "mark", "ALPHA_DISK", "--create", stdout=io.StringIO())
+    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
+    run_agents()
+    leased = take(queue)
+    output = next(Path(o["path"]) for o in job_document(leased.job_id)["outputs"] if o["type"] == "output")
+    end(leased, good(leased.job_id))
+    (other,) = store(output, {"stdout": b"x"})
+    output.write_bytes(b"made")
+    assert doomed() == ""
+    assert (output.exists(), other.exists()) == (False, True)
+
+
+def test_a_log_whose_streams_cannot_be_removed_is_tried_again(failed: tuple[int, Path]) -> None:
+    _, log = failed
+    log.write_bytes(b"archive")
+    stdout = log.with_name(f"{log.name}.stdout")
+    (stdout / "in the way").mkdir(parents=True)
+    assert "stdout is no file" in doomed()
+    assert Replica.objects.get().state == "deleting"
+    (stdout / "in the way").rmdir()
+    stdout.rmdir()
+    Replica.objects.update(removal_at=None)
+    assert doomed() == ""
+    assert not Replica.objects.exists()
+
+
+@pytest.fixture
+def server(failed: tuple[int, Path], tmp_path: Path) -> Iterator[Serving]:
+    """The storage of the log as a server without a directory."""
+    root = tmp_path / "storage" / "ALPHA"
+    serving = Serving(tmp_path, "ALPHA_DISK", root=root, key=storage_key("ALPHA_DISK", 1))
+    StorageEndpoint.objects.update(url=serving.base, path="")
+    yield serving
+    serving.stop()
+
+
+@pytest.mark.servers
+def test_a_page_reads_ranges_of_files_behind_a_server_however_large_the_log_is(
+    client: Client, failed: tuple[int, Path], server: Serving, tmp_path: Path
+) -> None:
+    job_id, log = failed
+    store(log, {**CONTENTS, "stderr": b""})
+    log.write_bytes(bytes(10_000_001))
+    page = client.get(f"/jobs/{job_id}/log/").content.decode()
+    for part in ("line 000019999", "staged in", "It is empty."):
+        assert part in page
+    text = client.get(f"/jobs/{job_id}/log/text/", {"stream": "stdout", "from": "15000"})
+    assert text.content == CONTENTS["stdout"][15_000 : 15_000 + PIECE]
+    link = client.get(f"/jobs/{job_id}/log/file/", {"stream": "stdout"})["Location"]
+    assert download("ALPHA_DISK", link, tmp_path / "fetched").size == 300_000
+    with pytest.raises(PermissionError):
+        download("ALPHA_DISK", link.replace(".stdout?", ".stderr?"), tmp_path / "stolen")
+
+
+@pytest.mark.servers
+def test_behind_a_server_older_logs_are_unpacked_and_one_that_is_away_is_told(
+    client: Client, failed: tuple[int, Path], server: Serving
+) -> None:
+    job_id, log = failed
+    pack(log, {"stdout": b"of the archive"})
+    assert "of the archive" in client.get(f"/jobs/{job_id}/log/").content.decode()
+    assert client.get(f"/jobs/{job_id}/log/file/", {"stream": "stdout"}).status_code == 404
+    server.stop()
+    assert "storage ALPHA_DISK is down" in client.get(f"/jobs/{job_id}/log/").content.decode()
+    refused = client.get(f"/jobs/{job_id}/log/file/", {"stream": "stdout"})
+    assert (refused.status_code, "storage ALPHA_DISK is down" in refused.content.decode()) == (503, True)
+
+
+@pytest.mark.servers
+def test_behind_a_server_they_go_with_their_log_and_are_nobodys_orphans_before(failed: tuple[int, Path], server: Serving) -> None:
+    _, log = failed
+    log.write_bytes(b"x" * 10)
+    store(log, age_s=90_000)
+    assert swept()["problems"] == 0
+    assert doomed() == ""
+    assert server.files() == []
