@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from broker_site.client.connection import Connection
@@ -42,9 +43,10 @@ class Configuration:
 
     def get(self, key: str, vo: str = "") -> Held:
         """What holds for a key (`jobbroker.NQUEUELIMITSITE`, or its name alone where one has it), in a VO. Refused with 404."""
-        found = _named(self.list(), key)
+        keys = self.list()
+        found = _named(keys, key)
         if len(found) != 1:
-            several = f"several have that name: {', '.join(map(_key, found))}" if found else "there is no such key"
+            several = f"several have that name: {', '.join(map(_key, found))}" if found else _nearest(key, keys)
             raise Refused(404, {"title": f"Not found: {key}", "detail": several}, "broker cfg ls q=WORD finds keys by words")
         (row,) = found
         front = _front(row)
@@ -144,6 +146,13 @@ def _named(keys: Sequence[Row], key: str) -> list[Row]:
     most = max((len(_PART.sub("", row["name"])) for row in fitting), default=0)
     exact = [row for row in fitting if not _PART.search(row["name"])]
     return exact or [row for row in fitting if len(_PART.sub("", row["name"])) == most]
+
+
+def _nearest(key: str, keys: Sequence[Row]) -> str:
+    """That there is no such key, and the one that is most like it, with its component or without."""
+    known = {name: _key(row) for row in keys for name in (str(row["name"]), _key(row))}
+    near = get_close_matches(key[:100], known, 1)
+    return f"there is no such key{f'; the nearest one is {known[near[0]]}' if near else ''}"
 
 
 def _shape(row: Row) -> str:

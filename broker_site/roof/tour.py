@@ -24,7 +24,7 @@ SHARES = FOLDER / "shares.json"
 BANNER = "This is a demo: its tasks are examples, and time is compressed."
 RUN = "tour"
 SIGHTS: Mapping[str, str] = {
-    "tour.too_much_memory": "waits, and its page says for what",
+    "tour.too_much_memory": "waits, and its page says for what; less memory (Change, Needs) lets it run",
     "tour.bad_payload": "fails at each try, with the same error",
     "tour.some_bad_files": "ends without a few of its files; a retry command is on its page",
     "tour.at_work": "works for some 20 minutes",
@@ -52,7 +52,8 @@ def submit_missing(client: Client) -> dict[str, int]:
         name = document["taskName"]
         if not Task.objects.filter(task_name=name).exists():
             client.call("tasks/", document, key=name)
-    return dict(Task.objects.filter(task_name__in=[d["taskName"] for d in wanted]).values_list("task_name", "id"))
+    named = Task.objects.filter(task_name__in=[d["taskName"] for d in wanted])
+    return dict(named.order_by("id").values_list("task_name", "id"))
 
 
 def _document(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,7 +63,9 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
         return None
     names = dict(sorted(facts.queue_names.items())[:MOST_QUEUES])
     ahead, waiting = _before(job, using) if job.ready_priority is not None else (0, 0)
-    passed = [passed_by(facts.requirement, job.task_queue_id, ask) for ask in _asks(job, names, vos, using)]
+    turns = _turns(names, using) if job.ready_priority is not None else {}
+    known = {turn.task_queue: turn for of_queue in turns.values() for turn in of_queue}
+    passed = [passed_by(facts.requirement, job.task_queue_id, ask, known) for ask in _asks(job, names, vos, using)]
     return JobStanding(
         ready=job.ready_priority is not None,
         task_queue=job.task_queue_id,
@@ -71,7 +73,7 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
         ahead=ahead,
         waiting=waiting,
         more=waiting >= MOST_COUNTED,
-        places=tuple(_places(job, facts, names, using)) if job.ready_priority is not None else (),
+        places=tuple(_places(job, facts, names, turns)) if turns else (),
         asks=len(passed),
         suited=sum(one.suited for one in passed),
         lacked=lacked_by(passed),
@@ -96,15 +98,22 @@ def _before(job: Job, using: str) -> tuple[int, int]:
     return before, n
 
 
-def _places(job: Job, facts: TaskQueueFacts, names: Mapping[int, str], using: str) -> Iterator[Place]:
+def _turns(names: Mapping[int, str], using: str) -> Mapping[int, Sequence[WaitingTurn]]:
+    """The task queues with jobs at each of these computing queues."""
     order, turns = serving_order(using), defaultdict(list)
     for queue, task_queue, vo, gshare, work_queue, priority, first in _rows(_TURNS, {"queues": list(names)}, using):
         place = order.place(vo, gshare, work_queue)
         turns[queue].append(WaitingTurn(task_queue, Unit(vo, gshare, work_queue), place, priority, first))
+    return turns
+
+
+def _places(
+    job: Job, facts: TaskQueueFacts, names: Mapping[int, str], turns: Mapping[int, Sequence[WaitingTurn]]
+) -> Iterator[Place]:
     for id_, name in sorted(names.items(), key=lambda item: item[1]):
         policy, fault = policy_of(name, facts.requirement.vo), policy_fault(name, facts.requirement.vo)
         by_chance = policy is not None and policy.by_group
-        if (found := place_at(name, policy.name if policy else "", by_chance, turns[id_], job.task_queue_id)) is not None:
+        if (found := place_at(name, policy.name if policy else "", by_chance, turns.get(id_, ()), job.task_queue_id)) is not None:
             yield replace(found, fault=fault)
 
 

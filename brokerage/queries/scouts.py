@@ -80,7 +80,8 @@ class ScoutStanding(NamedTuple):
         """How far they are, in words."""
         live, finished, failed, _ = self.counts
         ended = f"{finished} of {self.wanted} scouts finished"
-        return ", ".join([ended, *([f"{live} under way"] if live else []), *([f"{failed} failed"] if failed else [])])
+        tries = f"{failed} {'try' if failed == 1 else 'tries'} failed"
+        return ", ".join([ended, *([f"{live} under way"] if live else []), *([tries] if failed else [])])
 
 
 def standings_of(task_ids: Collection[int], using: str = "default") -> dict[int, ScoutStanding]:

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 
 from brokerage.queries.decisions import NotACandidate, NotReproducible, verdicts_on
 from brokerage.rules.decision.declare import Policy
-from brokerage.rules.explain.explanation import Explanation, SkippedCandidate, about, explain
+from brokerage.rules.explain.explanation import NO_QUEUE, Explanation, SkippedCandidate, about, explain
 from brokerage.rules.explain.why_not import WhyNot
 from monitoring.explain.matrix_filter import SIZE, MatrixFilter
 from monitoring.queries.decisions import DecisionPage
@@ -66,7 +66,8 @@ class DecisionPanel:
     """A decision as its page shows it. `fault`: why it cannot be read, in words; then there is no `story`.
 
     `matrix` are the candidates of this page, `shown` how many there are on all pages; `why_not`: every verdict on one candidate,
-    or on each part of a unified queue; `config`: the values that the decision read.
+    or on each part of a unified queue; `config`: the values that the decision read. `by_jobs`: what may pass is
+    that no queue of a site takes the jobs, of which this decision does not tell whether it lasts.
     """
 
     fault: str = ""
@@ -80,6 +81,7 @@ class DecisionPanel:
     matrix_filter: MatrixFilter = field(default_factory=MatrixFilter)
     why_not: tuple[WhyNot, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
+    by_jobs: bool = False
 
 
 def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: MatrixFilter | None = None) -> DecisionPanel:
@@ -103,6 +105,7 @@ def decision_panel(stored: DecisionPage, candidate: str = "", matrix_filter: Mat
         matrix_filter=replace(matrix_filter, page=page),
         why_not=_why_not(stored, candidate) if candidate else (),
         config=dict(sorted(facts.config.items())),
+        by_jobs=[step.criterion for step in story.funnel if not step.lasts] == [f"-{NO_QUEUE}"],
     )
 
 

@@ -45,11 +45,12 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that both may have; empty where one has it not."""
+    """One thing that both may have; empty where one has it not. `times`: the same as times, where it is one."""
 
     name: str
     a: str
     b: str
+    times: tuple[datetime | None, datetime | None] | None = None
 
     @property
     def same(self) -> bool:
@@ -105,7 +106,12 @@ def compared_queues(a: str, b: str) -> list[Part] | None:
 
 def _lines(a: Mapping[str, Any], b: Mapping[str, Any], but: frozenset[str] = frozenset()) -> list[Line]:
     names = [*a, *(name for name in b if name not in a)]
-    return [Line(name, _said(a.get(name)), _said(b.get(name))) for name in names if name not in but]
+    return [_line(name, a.get(name), b.get(name)) for name in names if name not in but]
+
+
+def _line(name: str, a: Any, b: Any) -> Line:
+    at_a, at_b = (value if isinstance(value, datetime) else None for value in (a, b))
+    return Line(name, _said(a), _said(b), (at_a, at_b) if at_a or at_b else None)
 
 
 def _said(value: Any) -> str:

@@ -129,3 +129,8 @@ def test_a_whole_name_is_found_by_its_index(root: Client, model: Model) -> None:
     asked = [query["sql"] for query in seen.captured_queries if "no.such.name" in query["sql"]]
     assert asked
     assert not [sql for sql in asked if "UPPER(" in sql]
+
+
+def test_every_page_says_in_which_zone_its_times_are(root: Client) -> None:
+    for page in (reverse("admin:index"), address(Task, "changelist")):
+        assert "All times are UTC." in root.get(page).content.decode(), page

@@ -215,6 +215,20 @@ def test_asks_for_jobs_of_another_vo_pass_a_job_by_without_a_word_of_its_task_qu
     assert "task queue 777001 was served first" in everything
 
 
+def test_a_job_that_others_overtake_is_told_their_priority(queue: ComputingQueue) -> None:
+    job, first = work(ramCount=300), work(ramCount=700, taskPriority=900)
+    kept(
+        queue,
+        EndedAsk(
+            clock.now().timestamp(), uuid4(), Resource("ALPHA", 8, 16000), jobs=[1], vo="demo", task_queue=first.task_queue_id
+        ),
+    )
+    (passed,) = person("ada", ("demo", "auditor")).get(f"jobs/{job.id}/waiting/").json()["passed"]
+    assert passed["why"].startswith(
+        f"task queue {first.task_queue_id} was served first: its first job has the priority {first.priority}"
+    )
+
+
 def test_whose_private_pilots_ask_is_told_to_who_sees_all_vos_only(queue: ComputingQueue) -> None:
     job = work(ramCount=300)
     private = Resource("ALPHA", 8, 16000, owners=frozenset({"carol"}), owner_groups=frozenset({"physics"}))

@@ -15,7 +15,7 @@ from brokerage.rules.dispatch.settlement import Report
 from tests.builders import grid, parameters, submitted
 from tests.client.broker import Broker, texts
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take
-from workqueues.models import GlobalShare, Task
+from workqueues.models import Dataset, GlobalShare, Task
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.servers]
 
@@ -182,3 +182,23 @@ def test_nothing_that_a_server_sends_steers_a_terminal(ada: Broker) -> None:
     assert "\\x1b[2J" in ada("ls").out
     assert unsafe(ada("ls", f"{HOSTILE}=1").err) == []
     assert unsafe(ada.on_terminal("api", "GET", f"/tasks/{task.id}/").out) == []
+
+
+def test_a_dataset_is_also_told_by_a_name_that_one_alone_has(ada: Broker) -> None:
+    grid()
+    task = submitted(parameters("t1"))
+    run_agents()
+    name, number = Dataset.objects.filter(task=task, type="output").values_list("dataset_name", "id").get()
+    assert ada("dataset", "show", name).out.startswith(f"Dataset {number} {name} (demo)")
+    other = submitted(parameters("t2"))
+    run_agents()
+    Dataset.objects.filter(task=other, type="output").update(dataset_name=name)
+    several = ada("dataset", "show", name)
+    assert (several.code, f"{number} of task {task.id}" in several.err) == (2, True)
+    none = ada("dataset", "show", "t1.nothing")
+    assert (none.code, "there is no dataset 't1.nothing'" in none.err) == (3, True)
+
+
+def test_an_empty_list_says_so_on_a_terminal_alone(ada: Broker) -> None:
+    assert ada.on_terminal("ls", "status=done").out.strip() == "broker: there is none"
+    assert (ada("ls", "status=done").out, ada("ls", "status=done").err) == ("", "")

@@ -76,6 +76,7 @@ def test_a_misspelt_filter_is_5_and_the_nearest_is_named(ada: Broker) -> None:
         (("api", "GET", "http://127.0.0.1:1/x"), "Not a path"),
         (("api", "TRACE", "/tasks/"), "Not a method"),
         (("frobnicate",), "invalid choice"),
+        (("shares",), "the nearest one is 'share'"),
         (("show", "1", "2"), "unrecognized arguments: 2"),
         (("ls", "-n", "1", "status=done", "--frob"), "unrecognized arguments: --frob"),
         (("login", "--check", "http://a", "http://b"), "unrecognized arguments"),

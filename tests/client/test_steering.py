@@ -100,6 +100,8 @@ def test_keys_are_read_with_where_they_come_from_set_for_a_time_and_brought_back
     key = "jobbroker.NQUEUELIMITSITE"
     assert root("cfg", "get", key, "-q").out == "20\n"
     assert "  default; default 20" in root("cfg", "get", "NQUEUELIMITSITE").out
+    for mistyped in ("NQUEUELIMITSIT", "jobroker.NQUEUELIMITSITE"):
+        assert f"there is no such key; the nearest one is {key}" in root("cfg", "get", mistyped).err
     tried = root("cfg", "set", f"{key}=30", "--dry-run")
     assert (tried.code, "none -> 30" in tried.out, "holds: 20 -> 30" in tried.out) == (0, True, True), tried
     assert root("cfg", "set", f"{key}=many", "-m", "x", "--yes").code == 5
@@ -210,7 +212,7 @@ def test_priority_share_needs_and_split_rule_of_a_task_are_set(broker_of: Broker
     assert (changed.code, len(changed.documents)) == (0, 2), changed
     assert olga("task", "set", str(first), "nMaxFilesPerJob=", "--json").documents[0]["after"] != changed.documents[0]["after"]
     misspelt = olga("task", "set", str(first), "prioirty=1")
-    assert (misspelt.code, "hint: there are: priority, share, ramCount" in misspelt.err) == (5, True), misspelt
+    assert (misspelt.code, "hint: perhaps priority; there are: priority, share, ramCount" in misspelt.err) == (5, True), misspelt
     assert olga("task", "set", str(first), "priority=high").code == 5
     nearest = olga("task", "set", str(first), "share=Expres")
     assert (nearest.code, "Express" in nearest.err) == (5, True)

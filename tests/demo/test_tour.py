@@ -24,6 +24,7 @@ def test_the_tour_is_submitted_once_and_whoever_comes_again_finds_it(live_server
     assert set(GlobalShare.objects.values_list("name", flat=True)) == {"Simulation", "Reconstruction", "Analysis"}
     client = Client(live_server.url, person("demo", ("demo", "submitter"), ("demo", "production")).token)
     first = tour.submit_missing(client)
+    assert list(first) == [document["taskName"] for document in tour.documents()], "told in their order"
     assert tour.submit_missing(client) == first
     assert set(tour.SIGHTS) <= set(first)
     assert Task.objects.count() == len(first) == len(tour.documents())

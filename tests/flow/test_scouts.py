@@ -75,7 +75,7 @@ def test_ten_scouts_are_made_and_no_more_until_they_have_ended() -> None:
     end(take(queue), BAD)
     assert headline(task_status(task)) == (
         "Scouting: its other jobs are made once its first ones, the scouts, have shown what they need; "
-        "1 of 10 scouts finished, 8 under way, 1 failed"
+        "1 of 10 scouts finished, 8 under way, 1 try failed"
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -28,6 +30,9 @@ def test_tasks_differ_in_parameters_and_queues_in_configuration() -> None:
     page = text(client.get(f"/compare/tasks/?a={one}&b={other}"))
     assert "ramCount" in page and "1234" in page
     assert ">Owner</th>" in page and "user_name" not in page and "error_dialog" not in page
+    assert re.search(r"[\d-]{10} [\d:]{8} UTC", page) and not re.search(r">\d{4}-[\d-]+T[\d:]+Z<", page), (
+        "times as all pages tell them"
+    )
     (part,) = client.get("/compare/queues.json?a=ALPHA&b=BETA").json()["parts"]
     assert {"name": "maxrss", "a": "8000", "b": "4321", "same": False} in part["lines"]
     for address, status in (

@@ -109,7 +109,8 @@ class Details(TestCase):
         page = self.page(f"/tasks/{self.scene.failed.id}/")
         sentence = "3 of 3 jobs ended with PAYLOAD_EXIT: exit code 1"
         self.assertIn(sentence, page)
-        self.assertRegex(page, r'(?s)id="errors".*>PAYLOAD_EXIT</a></th><td class="num">3</td><td class="name">exit code 1 <a')
+        jobs = '<td class="num" data-label="Jobs">3</td><td class="name" data-label="Mostly">exit code 1 <a'
+        self.assertRegex(page, f'(?s)id="errors".*>PAYLOAD_EXIT</a></th>{jobs}')
         self.assertIn(sentence, self.page(f"/tasks/{self.scene.failed.id}/brokerage/"))
         answer = self.client.get(f"/api/v1/tasks/{self.scene.failed.id}/waiting/").json()
         self.assertIn(sentence, answer["headline"])

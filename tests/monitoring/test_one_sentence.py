@@ -11,6 +11,9 @@ from django.core.management import call_command
 from django.test import Client
 
 from broker_site.foundation.access.credentials import issue_user_token
+from brokerage.models import Site, StorageEndpoint
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import run_agents
 from tests.monitoring.answers import text
 from tests.pages.scene import make_scene, visitor
 
@@ -37,3 +40,19 @@ def test_page_rest_and_command_tell_the_state_of_every_task_alike() -> None:
         for page in (f"/tasks/{task.id}/", f"/tasks/{task.id}/brokerage/"):
             shown = html.unescape(text(browser.get(page)))
             assert sentence in shown, (page, sentence)
+
+
+def test_waiting_is_not_promised_to_help_where_no_queue_takes_the_jobs_of_a_site() -> None:
+    grid("ALPHA")
+    StorageEndpoint.objects.update(free_gb=50_000)
+    Site.objects.update(nucleus=True)
+    task = submitted(parameters(taskType="prod", prodSourceLabel="managed", ramCount=64000))
+    run_agents(1, ("refine", "feed", "assign"))
+    browser = Client()
+    browser.force_login(visitor())
+    page = text(browser.get(f"/tasks/{task.id}/brokerage/"))
+    assert "its jobs can run nowhere" in page
+    assert "yes: some fail only what may pass" not in page
+    assert f'if its jobs can: no queue takes them, and <a href="/tasks/{task.id}/brokerage/what-if/">' in page
+    looked = text(browser.get(f"/tasks/{task.id}/brokerage/what-if/?ramCount=500"))
+    assert f'is changed on <a href="/tasks/{task.id}/">its page</a>' in looked

@@ -12,7 +12,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from broker_site.foundation.access import sessions
 from broker_site.foundation.access.credentials import ensure_user
-from brokerage.models import IdleHour
+from brokerage.models import IdleHour, JobResult
 from tests.builders import grid, parameters, submitted
 from tests.pages.scene import PASSWORD, make_scene, visitor
 from workqueues.models import Task, ThrottleVerdict
@@ -308,6 +308,24 @@ def test_no_figure_of_the_idle_slots_is_cut_off_on_the_home(live_server: LiveSer
     card = watched.get_by_role("group", name="Idle slots by queue")
     expect(card.get_by_text("12,345 s")).to_be_visible()
     assert card.evaluate("card => card.scrollWidth <= card.clientWidth")
+
+
+CUT = """() => [...document.querySelectorAll('.scroll')]
+  .filter(frame => frame.offsetParent && frame.scrollWidth > frame.clientWidth).map(frame => frame.innerText.slice(0, 80))"""
+"""What stands in frames that are wider within than they are."""
+
+
+def test_no_column_of_a_task_is_cut_off_on_a_telephone(live_server: LiveServer, watched: Page) -> None:
+    """Seen: with which errors its jobs ended, and how far its outputs are where they are wanted."""
+    page, scene = watched, make_scene()
+    said = {"error_code": "PAYLOAD_MISBEHAVED", "error_message": "file.1003 could not be copied from srm://storage.example:8443/"}
+    JobResult.objects.update(**said)
+    visitor()
+    page.set_viewport_size({"width": 390, "height": 900})
+    sign_in(page, live_server)
+    for task in (scene.failed, scene.running, scene.done):
+        page.goto(f"{live_server.url}/tasks/{task.id}/")
+        assert page.evaluate(CUT) == [], task.task_name
 
 
 def test_the_buttons_of_a_queue_stand_side_by_side(live_server: LiveServer, watched: Page) -> None:

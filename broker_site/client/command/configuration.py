@@ -38,7 +38,8 @@ KEYS = (
 )  # fmt: skip
 CHANGES = (
     column("revision", right=True), column("at", "when (UTC)"), column("who"), column("source", "way"),
-    Column("changes", lambda row: "; ".join(f"{line['key']}: {line['words']}" for line in row["lines"])), column("why"),
+    Column("changes", lambda row: "; ".join(f"{line['key']}: {line['words']}" for line in row["lines"]), yields=True),
+    column("why"),
 )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Callable
 
 from broker_site.client.command.session import Session
@@ -73,9 +74,20 @@ GROUPS = {
 """First words of commands of two words, and what they are about."""
 
 
+class Parser(argparse.ArgumentParser):
+    """As argparse does it, but where a mistyped word is like one that there is, that one is told, not all of them."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        known = [str(choice) for choice in action.choices or ()]
+        near = get_close_matches(str(value)[:100], known, 1) if value not in known else []
+        if near:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}; the nearest one is {near[0]!r}")
+        super()._check_value(action, value)
+
+
 def parser_of(verbs: Sequence[Verb]) -> argparse.ArgumentParser:
     """The parser of all of them. `options.verb` is the one that was said."""
-    top = argparse.ArgumentParser(prog="broker", description="Tasks of GridBroker from the command line.", allow_abbrev=False)
+    top = Parser(prog="broker", description="Tasks of GridBroker from the command line.", allow_abbrev=False)
     first = top.add_subparsers(metavar="COMMAND", required=True)
     groups: dict[str, Any] = {}
     for group, about in GROUPS.items():

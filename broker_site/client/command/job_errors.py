@@ -28,7 +28,7 @@ def _places(of: str) -> Column:
         more = row[f"n_{rows}"] - len(named)
         return ", ".join([*named, *([f"{more} more"] if more > 0 else [])])
 
-    return Column(rows, told)
+    return Column(rows, told, yields=True)
 
 
 def _tasks(row: Row) -> str:

@@ -83,11 +83,25 @@ def list_queues(session: Session) -> int:
 
 
 def show_dataset(session: Session) -> int:
-    (number,) = numbers([session.options.id], session.stdin)
+    """By its number, or by a name that one alone has."""
+    number = _dataset_number(session, session.options.id)
     if not session.page(f"/datasets/{number}/"):
         row = session.client.datasets.get(number)
         session.printer.document(row, _dataset_lines(row))
     return OK
+
+
+def _dataset_number(session: Session, said: str) -> int:
+    """Refused with 404 where none has the name, Unusable where several have."""
+    if said == "-" or said.isdigit():
+        return numbers([said], session.stdin)[0]
+    found = list(session.client.datasets.list(limit=6, dataset_name=said))
+    if not found:
+        raise Refused(404, {"title": "Not found", "detail": f"there is no dataset {said!r}"}, "broker dataset ls")
+    if len(found) > 1:
+        told = ", ".join(f"{row['id']} of task {row['task_id']}" for row in found[:5])
+        raise Unusable("Several datasets", f"{told}{', ...' if len(found) > 5 else ''}", "say the number of one")
+    return int(found[0]["id"])
 
 
 def _dataset_lines(row: Row) -> Iterator[str]:
@@ -246,12 +260,15 @@ def limited(session: Session, rows: Iterable[Row]) -> Iterator[Row]:
     limit = MOST if given is None else given
     if limit < 0:
         raise Unusable("Not a number of rows", str(limit), "expected is 0 for all, or more")
+    number = 0
     for number, row in enumerate(rows, 1):
         if limit and number > limit:
             if given is None:
                 session.tell(f"there are more than {limit}; -n 0 shows all")
             return
         yield row
+    if not number and session.printer.form == "table":
+        session.tell("there is none")
 
 
 def query(chosen: Mapping[str, str]) -> str:
@@ -271,6 +288,7 @@ def _at(text: str | None) -> datetime:
     return datetime.fromisoformat(str(text).replace("Z", "+00:00"))
 
 
+NUMBER_OR_NAME = option("id", metavar="ID", help="its number, or its name")
 _TASK_LIST = (
     *LIST,
     option("-s", "--status", metavar="STATES", help="states with commas between"),
@@ -288,5 +306,5 @@ VERBS: Sequence[Verb] = (
     Verb(("share", "tree"), "list shares and work queues, each below its parent", show_tree, (JSON, CSV, QUIET, URL, WEB)),
     Verb(("share", "show"), "tell of one share or work queue", show_share, (NAME, *SHOW)),
     Verb(("dataset", "ls"), "list datasets of tasks, newest first", list_datasets, LIST),
-    Verb(("dataset", "show"), "tell of one dataset of a task", show_dataset, (ONE, *SHOW)),
+    Verb(("dataset", "show"), "tell of one dataset of a task", show_dataset, (NUMBER_OR_NAME, *SHOW)),
 )

@@ -13,6 +13,8 @@ from broker_site.client.command import terminal
 from broker_site.client.errors import Unusable
 
 Row = Mapping[str, Any]
+LEAST = 24
+"""Signs that a column keeps at least that is cut for another one."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _TONES = {
     "done": terminal.GREEN, "finished": terminal.GREEN, "online": terminal.GREEN, "running": terminal.BOLD,
@@ -24,11 +26,12 @@ _TONES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a list: its title, and where its value is."""
+    """A column of a list: its title, and where its value is. `yields`: it is cut where the terminal has no room for all."""
 
     title: str
     of: Callable[[Row], Any]
     right: bool = False
+    yields: bool = False
 
 
 def column(name: str, title: str = "", right: bool = False, time: bool = False) -> Column:
@@ -92,7 +95,7 @@ class Printer:
             cells = [[terminal.cell(each.of(row)) for each in columns] for row in part]
             if widths is None:
                 widths = [max(map(terminal.width, [each.title, *texts])) for each, texts in zip(columns, zip(*cells))]
-                widths[-1] = max(min(widths[-1], room - sum(widths[:-1]) - 2 * (len(widths) - 1)), 8)
+                _fit(widths, columns, room - 2 * (len(widths) - 1))
                 titles = [each.title.upper() for each in columns]
                 self.line(self._dim("  ".join(_padded(*each) for each in zip(titles, widths, columns)).rstrip()))
             for texts in cells:
@@ -105,6 +108,15 @@ class Printer:
 
     def _dim(self, text: str) -> str:
         return f"{terminal.BOLD}{text}{terminal.PLAIN}" if self.colours else text
+
+
+def _fit(widths: list[int], columns: Sequence[Column], room: int) -> None:
+    """Cut columns that yield, the widest first, down to a few words, and the last one by what is over then."""
+    least = [LEAST if each.yields else width for each, width in zip(columns, widths)]
+    least[-1] = LEAST
+    while sum(widths) > room and (wide := [i for i, width in enumerate(widths) if width > least[i]]):
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    widths[-1] = max(min(widths[-1], room - sum(widths[:-1])), 8)
 
 
 def _padded(text: str, size: int, of: Column) -> str:

@@ -130,7 +130,8 @@ def numbers(words: Sequence[str], stdin: TextIO) -> list[int]:
     """Ids as they were given, each once; `-` stands for those on standard input."""
     given = [each for word in words for each in (stdin.read().split() if word == "-" else [word])]
     if wrong := [each for each in given if not (each.isascii() and each.isdigit() and len(each) < 19)]:
-        raise Unusable("Not a number", repr(wrong[0][:100]), "expected are ids, like 7 12, or - for those on standard input")
+        hint = "expected are ids, like 7 12, or - for those on standard input; broker ls task_name=NAME tells that of a task"
+        raise Unusable("Not a number", repr(wrong[0][:100]), hint)
     return list(dict.fromkeys(map(int, given)))
 
 

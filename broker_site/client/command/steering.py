@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from broker_site.client.command.bulk import MANY, WAIT, begin, by_filter
@@ -61,7 +62,7 @@ def set_tasks(session: Session) -> int:
             try:
                 done = session.client.tasks.of(number).change(name, options.comment, **values)
             except Refused as refused:
-                refused.hint = refused.hint or (SETTABLE if refused.status == 422 else "")
+                refused.hint = refused.hint or (_hint(values) if refused.status == 422 else "")
                 raise
             session.printer.document(done, [done["detail"]])
 
@@ -90,6 +91,12 @@ def _changes(wanted: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
     for name, text in wanted.items():
         if name not in ("priority", "share", *NEEDS):
             yield "split-rule", {"rule": name, "value": _value(text) if text else None}
+
+
+def _hint(values: Mapping[str, Any]) -> str:
+    """What may be set; first what is most like the rule that was said, where it is none of the rules."""
+    near = get_close_matches(str(values.get("rule", ""))[:100], ("priority", "share", *NEEDS), 1, 0.8)
+    return f"perhaps {near[0]}; {SETTABLE}" if near else SETTABLE
 
 
 def _value(text: str) -> Any:

@@ -66,7 +66,7 @@ def _told(number: int, why: Why, everything: bool) -> Iterator[str]:
 def story(explanation: Document, everything: bool) -> Iterator[str]:
     """Verdict, funnel, chosen, not chosen."""
     yield f"  {explanation['verdict']}"
-    yield f"  {explanation['candidates']} candidates"
+    yield f"  {terminal.count(explanation['candidates'], 'candidate')}"
     for step in explanation["funnel"]:
         yield f"    {step['criterion']}: {step['skipped']} skipped, {step['left']} left ({step['kind']})"
     for chosen in explanation["chosen"]:

@@ -27,7 +27,7 @@ def story(explanation: Explanation | None) -> Iterator[str]:
         return
     yield f"  {explanation.verdict}"
     if explanation.funnel:
-        yield f"  {explanation.candidates} candidates"
+        yield f"  {explanation.candidates} candidate{'' if explanation.candidates == 1 else 's'}"
         yield from _funnel(explanation.funnel)
     if explanation.chosen:
         yield "  chosen, best first"

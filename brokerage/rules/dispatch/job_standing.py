@@ -29,6 +29,11 @@ class WaitingTurn(NamedTuple):
         """By shares, then the highest priority, then the oldest job."""
         return self.place, -self.priority, self.job_id
 
+    @property
+    def words(self) -> str:
+        """What is served now of it: the priority of its first job, and its share."""
+        return f"its first job has the priority {self.priority}{f', share {self.unit.gshare}' if self.unit.gshare else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -132,8 +137,8 @@ def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTu
     return Place(queue, policy, len(of_vo), ahead, share, places.index(mine.place) + 1, len(places), other_vos)
 
 
-def passed_by(need: Requirement, task_queue: int, ask: Ask) -> PassedBy:
-    """Why an ask did not take a job with these needs."""
+def passed_by(need: Requirement, task_queue: int, ask: Ask, turns: Mapping[int, WaitingTurn]) -> PassedBy:
+    """Why an ask did not take a job with these needs; `turns`: task queues that have jobs there now."""
     found = misfits(need, ask.resource)
     lacks = tuple(lack._replace(has=told_has(lack.attribute, lack.has, ask.whose)) for lack in found)
     if lacks:
@@ -143,7 +148,7 @@ def passed_by(need: Requirement, task_queue: int, ask: Ask) -> PassedBy:
     elif ask.served == task_queue:
         why = "another job of the same task queue was first"
     elif ask.served:
-        why = f"task queue {ask.served} was served first"
+        why = f"task queue {ask.served} was served first{f': {turns[ask.served].words}' if ask.served in turns else ''}"
     else:
         why = "the pilot got jobs of another task queue"
     return PassedBy(ask.at, ask.queue, ask.pilot_id, not lacks, lacks, why)

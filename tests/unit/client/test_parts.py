@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from datetime import datetime, timezone
@@ -11,7 +12,7 @@ import pytest
 from broker_site.client.command import payload, terminal
 from broker_site.client.command.grammar import divided, parsed, parser_of
 from broker_site.client.command.main import VERBS
-from broker_site.client.command.printer import column
+from broker_site.client.command.printer import Column, Printer, column
 from broker_site.client.command.session import filters
 from broker_site.client.drafts import read
 from broker_site.client.errors import Refused, Unusable
@@ -156,6 +157,34 @@ def test_json_alone_takes_no_word_and_what_stands_behind_two_dashes_is_kept() ->
     assert divided(["submit", "--", "run", "--", "-x"]) == (["submit"], ["run", "--", "-x"])
     options = parsed(parser_of(VERBS), ["ls", "-n", "3", "a=1", "-q", "b=2"])
     assert (options.filters, options.limit, options.quiet) == (["a=1", "b=2"], 3, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("shares",), "share"),
+        (("job", "logs", "7"), "log"),
+        (("errors", "--by", "sites"), "site"),
+        (("completion", "bsh"), "bash"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_nearest_one(
+    words: tuple[str, ...], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parsed(parser_of(VERBS), words)
+    assert (ended.value.code, f"the nearest one is '{near}'" in capsys.readouterr().err) == (2, True)
+
+
+def test_columns_that_yield_are_cut_before_the_last_one_has_no_room() -> None:
+    out = io.StringIO()
+    columns = (column("id", right=True), Column("changes", lambda row: row["changes"], yields=True), column("why"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", "80")
+        Printer(out, "table").rows([{"id": 7, "changes": "many words " * 40, "why": "the demo compresses time"}], columns)
+    _, line = out.getvalue().splitlines()
+    assert len(line) <= 80
+    assert line.startswith(" 7  many words") and line.endswith("…  the demo compresses time")
 
 
 def test_words_that_would_say_more_than_was_meant_are_refused() -> None:

@@ -98,7 +98,7 @@ class Command(BaseCommand):
     def _tell_sights(self, system: System, sights: Mapping[str, int]) -> None:
         for name, id_ in sights.items():
             if name in tour.SIGHTS:
-                self._say(f"  {system.url}/tasks/{id_}/  {name} {tour.SIGHTS[name]}")
+                self._say(f"  {system.url}/tasks/{id_}/  {name}: {tour.SIGHTS[name]}")
         if sights:
             self._say(f"  {system.url}/throughput/?window=1h, /errors/, /shares/ and /throttle/ show all of them together")
             self._say("")
