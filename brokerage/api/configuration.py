@@ -168,8 +168,10 @@ def set_of(caller: Principal, revision: int) -> ChangeSet:
 
 
 def whole_set_of(caller: Principal, revision: int) -> ChangeSet:
-    """The same with all of its lines, to be taken back; 404 where the caller sees none of them."""
-    return ChangeSet.objects.get(pk=set_of(caller, revision).pk)
+    """The same with all of its lines, to be taken back: 404 where the caller sees none of them, Refused(403) where not all."""
+    made = set_of(caller, revision)
+    refuse_unseen(made.n_hidden)  # type: ignore[attr-defined]
+    return ChangeSet.objects.get(pk=made.pk)
 
 
 def refused(bad: BadConfig) -> Refused:
@@ -179,6 +181,13 @@ def refused(bad: BadConfig) -> Refused:
             409, "Changed meanwhile", "Somebody else has changed what this rests on; nothing was changed.", bad.problems
         )
     return Refused(422, "The change breaks rules", "Nothing was changed; errors has each line that is refused.", bad.problems)
+
+
+def refuse_unseen(n: int) -> None:
+    """Refused(403) where somebody would decide on lines that he may not see; of these nothing is told."""
+    if n:
+        message = f"{n} of its lines are for VOs that you may not look into: somebody who may has to"
+        raise Refused(403, "Not allowed", f"Nothing was changed: {message}.", [Problem("lines", "right", message)])
 
 
 def refuse_lines(caller: Principal, lines: Sequence[Line]) -> None:

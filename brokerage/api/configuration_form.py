@@ -18,7 +18,7 @@ from broker_site.foundation.gdpconfig.draft_form import FIELDS, draft_lines, sen
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.store import revert_draft
 from broker_site.foundation.gdpconfig.two_person import RULE
-from brokerage.api.configuration import EDIT, apply_as, whole_set_of
+from brokerage.api.configuration import EDIT, apply_as, set_of, whole_set_of
 from brokerage.api.proposals import propose_as
 
 MOST_TOLD = 5
@@ -45,9 +45,11 @@ def apply_form(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def revert_form(request: HttpRequest, revision: int) -> HttpResponseBase:
     """Take the set back and go to the one that does it."""
-    made = whole_set_of(authenticate(request), revision)
+    caller = authenticate(request)
+    set_of(caller, revision)
 
     def draft() -> Draft:
+        made = whole_set_of(caller, revision)
         return revert_draft(made, who=_who(request), why=request.POST.get("why", ""), source="page")
 
     return _applied(request, draft, reverse("page-change-set", args=[revision]))

@@ -29,10 +29,10 @@ from broker_site.foundation.gdpconfig.changesets import MAX_WHY, Draft, Place
 from broker_site.foundation.gdpconfig.keys import BadConfig
 from broker_site.foundation.gdpconfig.models import ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.proposals import approve, decline, draft_of, propose
-from broker_site.foundation.gdpconfig.visible_lines import sees
+from broker_site.foundation.gdpconfig.visible_lines import hidden, seen_proposals, sees
 from broker_site.foundation.rest.openapi import lists, refusals
 from broker_site.foundation.rest.paging import LARGEST_ID, NewestFirst
-from brokerage.api.configuration import BODY_LIMIT, EDIT, READ, refuse_lines, refused
+from brokerage.api.configuration import BODY_LIMIT, EDIT, READ, refuse_lines, refuse_unseen, refused
 from brokerage.api.configuration_bodies import ChangesAsked, ConfigurationChangesAsked, asked_lines
 from brokerage.api.filtering import ProposalFilter
 from workqueues.api.serializers import StrictBody
@@ -88,7 +88,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     body_limit = BODY_LIMIT
 
     def get_queryset(self) -> QuerySet[Proposal]:
-        return Proposal.objects.all()
+        return seen_proposals(visible_vos(principal(self.request), READ))
 
     def get_serializer_context(self) -> dict[str, Any]:
         """Who asks: lines are told by what he may see."""
@@ -97,7 +97,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     @extend_schema(summary="Read a proposal", responses={200: ProposalShown, **refusals(404)})
     def retrieve(self, request: Request, proposal_id: int) -> Response:
         """One proposal."""
-        return Response(self.get_serializer(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(principal(request), proposal_id)).data)
 
     @extend_schema(
         summary="Propose a change",
@@ -118,7 +118,7 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
             raise refused(bad) from None
         if made is None:
             raise Refused(422, "Nothing to propose", "All of it holds already.")
-        return Response(self.get_serializer(proposal_of(made.id)).data, status.HTTP_201_CREATED)
+        return Response(self.get_serializer(made).data, status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Approve a proposal",
@@ -129,13 +129,13 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     def approve(self, request: Request, proposal_id: int) -> Response:
         """404, then 422 or 409."""
         caller = principal(request)
-        proposal_of(proposal_id)
+        proposal_of(caller, proposal_id)
         try:
             _fresh(request)
             approve_as(caller, proposal_id)
         except BadConfig as bad:
             raise refused(bad) from None
-        return Response(self.get_serializer(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(caller, proposal_id)).data)
 
     @extend_schema(
         summary="Refuse or withdraw a proposal",
@@ -145,19 +145,20 @@ class Proposals(mixins.ListModelMixin, viewsets.GenericViewSet[Proposal]):
     )
     def decline(self, request: Request, proposal_id: int) -> Response:
         """404, then 422."""
-        proposal_of(proposal_id)
+        caller = principal(request)
+        proposal_of(caller, proposal_id)
         body = DeclineAsked(data=request.data)
         body.is_valid(raise_exception=True)
         try:
-            decline_as(principal(request), proposal_id, body.validated_data["reason"])
+            decline_as(caller, proposal_id, body.validated_data["reason"])
         except BadConfig as bad:
             raise refused(bad) from None
-        return Response(self.get_serializer(proposal_of(proposal_id)).data)
+        return Response(self.get_serializer(proposal_of(caller, proposal_id)).data)
 
 
-def proposal_of(proposal_id: int) -> Proposal:
-    """404 where there is none."""
-    found = Proposal.objects.filter(pk=proposal_id).first() if proposal_id <= LARGEST_ID else None
+def proposal_of(caller: Principal, proposal_id: int) -> Proposal:
+    """404 where there is none, or the caller sees none of its lines."""
+    found = seen_proposals(visible_vos(caller, READ)).filter(pk=proposal_id).first() if proposal_id <= LARGEST_ID else None
     if found is None:
         raise Http404("There is no such proposal.")
     return found
@@ -173,9 +174,16 @@ def propose_as(caller: Principal, draft: Draft) -> Proposal | None:
     return made
 
 
+def _refuse_to_decide(caller: Principal, proposal_id: int) -> None:
+    """Refused(403) where the caller may not see a line, of which nothing is told then, or has no right to one."""
+    lines = draft_of(proposal_of(caller, proposal_id)).lines
+    refuse_unseen(len(list(hidden(visible_vos(caller, READ), lines))))
+    refuse_lines(caller, lines)
+
+
 def approve_as(caller: Principal, proposal_id: int) -> ChangeSet | None:
     """Apply and audit in one transaction. Raises BadConfig, and Refused(403) for lines that the caller has no right to."""
-    refuse_lines(caller, draft_of(proposal_of(proposal_id)).lines)
+    _refuse_to_decide(caller, proposal_id)
     with transaction.atomic():
         made = approve(proposal_id, caller.name)
         audit("config.approve", caller, f"proposal {proposal_id}", after={"revision": made.revision if made else None})
@@ -184,7 +192,7 @@ def approve_as(caller: Principal, proposal_id: int) -> ChangeSet | None:
 
 def decline_as(caller: Principal, proposal_id: int, why: str) -> Proposal:
     """Close and audit in one transaction. Raises as `approve_as`."""
-    refuse_lines(caller, draft_of(proposal_of(proposal_id)).lines)
+    _refuse_to_decide(caller, proposal_id)
     with transaction.atomic():
         proposal = decline(proposal_id, caller.name, why)
         audit("config.decline", caller, f"proposal {proposal_id}", reason=why, after={"outcome": proposal.outcome})
@@ -226,7 +234,7 @@ def decline_form(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
 
 
 def _done(request: HttpRequest, proposal_id: int, act: Callable[[], str]) -> HttpResponseBase:
-    proposal_of(proposal_id)
+    proposal_of(authenticate(request), proposal_id)
     back = reverse("page-proposal", args=[proposal_id])
     asked: Any = password_again(request)
     if asked.refused is not None:

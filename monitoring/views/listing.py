@@ -37,6 +37,11 @@ def no_facets(scope: VoScope, selection: Selection) -> Sequence[Facet]:
     return ()
 
 
+def nothing_around(scope: VoScope) -> Mapping[str, Any]:
+    """A list with nothing beside its rows."""
+    return {}
+
+
 @dataclass(frozen=True)
 class LongList:
     """A list of a big table, by descending id, page by page. `first`: the filters that are always seen."""
@@ -51,7 +56,7 @@ class LongList:
     first: Sequence[str]
     facets: Facets = no_facets
     paged: bool = True
-    around: Callable[[], Mapping[str, Any]] = dict
+    around: Callable[[VoScope], Mapping[str, Any]] = nothing_around
     """What its page shows beside the rows."""
 
     def page(self, scope: VoScope, selection: Selection, filters: Any) -> keyset.Page[Any]:
@@ -77,7 +82,7 @@ class ShortList:
     first: Sequence[str] = ()
     facets: Facets = no_facets
     paged: bool = False
-    around: Callable[[], Mapping[str, Any]] = dict
+    around: Callable[[VoScope], Mapping[str, Any]] = nothing_around
     """What its page shows beside the rows."""
 
     def page(self, scope: VoScope, selection: Selection, filters: Any) -> keyset.Page[Any]:
@@ -154,7 +159,7 @@ def _html(
         **(saved_views(request, listing.name) if listing.filters is not None else {}),
         "may_submit": listing.name == "tasks" and may(authenticate(request), "task:submit"),
         "may_bulk": listing.name in ("tasks", "jobs") and may(authenticate(request), "bulk:make"),
-        **listing.around(),
+        **listing.around(scope),
         **more,
     }
     known = (*PLACE, *ALSO, *(listing.filters.aliases if listing.filters else ())) if listing.paged else ()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponseBase
 
-from broker_site.foundation.gdpconfig.proposals import open_proposals
+from broker_site.foundation.gdpconfig.visible_lines import open_proposals
 from brokerage.api.filtering import ChangeSetFilter, JobFilter, PilotFilter, QueueFilter, TransferFilter
 from brokerage.queries.transfer_links import LinkRow, link_rows
 from monitoring.queries.agents import AgentRow, agent_rows, agents_context
@@ -57,7 +57,7 @@ FILES = LongList(
 QUEUES = ShortList(
     "queues", QueueRow, "queues.html", queue_rows, "grid:read", QueueFilter, visible_queues,
     first=("status", "name", "site", "type"), facets=queue_facets,
-    around=lambda: {"feeds": feed_lines(), "counted_at": counted_at()},
+    around=lambda _: {"feeds": feed_lines(), "counted_at": counted_at()},
 )  # fmt: skip
 """By name; and how old the grid is, and the numbers of jobs."""
 PILOTS = PilotList(
@@ -71,12 +71,14 @@ SHARES = ShortList("shares", ShareRow, "shares.html", share_rows, "grid:read")
 """By VO, parents before their children; of the VOs that the visitor may look into."""
 THROTTLE = ShortList("throttle", ThrottleRow, "throttle.html", throttle_rows, "decision:read")
 """By VO and unit; of the VOs that the visitor may look into."""
-SUBMISSION = ShortList("submission", SubmissionRow, "submission.html", submission_rows, "grid:read", around=submission_context)
+SUBMISSION = ShortList(
+    "submission", SubmissionRow, "submission.html", submission_rows, "grid:read", around=lambda _: submission_context()
+)
 """By site and kind: thresholds beside what is there."""
 TRANSFERS = LongList(
     "transfers", TransferRow, "transfers.html", TransferFilter, visible_transfers, transfer_rows, "transfer:read",
     first=("status", "lfn", "source_site", "destination_site", "destination", "reason", "task"),
-    facets=transfer_facets, around=links_above,
+    facets=transfer_facets, around=lambda _: links_above(),
 )  # fmt: skip
 """Newest first, below the fullest links."""
 LINKS = ShortList("links", LinkRow, "links.html", lambda _: link_rows(using=alias()), "grid:read")
@@ -88,10 +90,10 @@ ELEMENTS = LongList(
 """Newest first."""
 CHANGES = LongList(
     "changes", ChangeSetRow, "changes.html", ChangeSetFilter, visible_sets, set_rows, "config:read",
-    first=("name", "component", "who", "source"), around=lambda: {"proposals": open_proposals(alias())},
+    first=("name", "component", "who", "source"), around=lambda scope: {"proposals": open_proposals(scope, alias())},
 )  # fmt: skip
 """Newest first, below the proposals that wait for somebody."""
-AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=agents_context)
+AGENTS = ShortList("agents", AgentRow, "agents.html", lambda _: agent_rows(), "agent:read", around=lambda _: agents_context())
 """In life order."""
 
 

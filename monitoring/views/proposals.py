@@ -10,8 +10,7 @@ from broker_site.foundation.access.authentication import authenticate
 from broker_site.foundation.access.permissions import may
 from broker_site.foundation.access.sessions import password_is_fresh
 from broker_site.foundation.gdpconfig.changesets import Place, in_words
-from broker_site.foundation.gdpconfig.models import Proposal
-from broker_site.foundation.gdpconfig.visible_lines import sees
+from broker_site.foundation.gdpconfig.visible_lines import seen_proposals, sees
 from broker_site.foundation.kernel import clock
 from monitoring.queries.database import alias
 from monitoring.views.page import page, scope_of, show
@@ -24,11 +23,10 @@ READ, DRAFT = "config:read", "change:draft"
 @page(READ)
 def proposal(request: HttpRequest, proposal_id: int) -> HttpResponseBase:
     """The lines, who proposed them and why, and the forms by which somebody else decides."""
-    found = Proposal.objects.using(alias()).filter(pk=proposal_id).first() if proposal_id < 1 << 63 else None
+    caller, scope = authenticate(request), scope_of(request, READ)
+    found = seen_proposals(scope, alias()).filter(pk=proposal_id).first() if proposal_id < 1 << 63 else None
     if found is None:
         raise Http404(f"There is no proposal {proposal_id}.")
-    caller = authenticate(request)
-    scope = scope_of(request, READ)
     seen = [line for line in found.lines if sees(scope, line["kind"], line["vo"])]
     places = [(Place(*(line[name] for name in Place._fields)), line) for line in seen]
     context = {

@@ -27,7 +27,7 @@ REASONS_SHOWN = 5
 """Reasons of one child that the page of an element shows; sites differ, their reasons seldom."""
 GRACE_H = int(USUAL_GRACE_S // 3600)
 
-TREE = ShortList("tree", ChildRow, "tree.html", lambda _: tree_children(), "grid:read", around=tree_around)
+TREE = ShortList("tree", ChildRow, "tree.html", lambda _: tree_children(), "grid:read", around=lambda _: tree_around())
 """The children by name, below this broker and its parent."""
 
 

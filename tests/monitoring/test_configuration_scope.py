@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from broker_site.foundation.gdpconfig.models import Change, Proposal
 from broker_site.foundation.gdpconfig.proposals import propose
 from broker_site.foundation.gdpconfig.store import apply
 from broker_site.foundation.gdpconfig.visible_lines import seen_lines, sees
+from broker_site.foundation.kernel import clock
 from brokerage.models import Site
 from tests.monitoring.answers import text
 
@@ -93,6 +96,36 @@ def test_a_proposal_tells_the_lines_that_are_seen(reader: Client, browser: Clien
         told = json.loads(no_secret(answer))
         told = told["results"][0] if "results" in told else told
         assert ([line["name"] for line in told["lines"]], told["n_hidden"]) == (["Top"], 1)
+
+
+def test_a_proposal_of_which_no_line_is_seen_is_not_there(reader: Client, browser: Client) -> None:
+    shown = Proposal.objects.get().id
+    hidden = propose(Draft([share("Veiled", "cms", 6)], "ann", "for Secret reasons", "rest"))
+    assert hidden is not None
+    assert [row["id"] for row in json.loads(no_secret(reader.get("/api/v1/config/proposals/")))["results"]] == [shown]
+    no_secret(browser.get("/changes/"))
+    no_secret(browser.get(f"/changes/proposals/{hidden.id}/"), 404)
+    no_secret(reader.get(f"/api/v1/config/proposals/{hidden.id}/"), 404)
+    no_secret(reader.post(f"/api/v1/config/proposals/{hidden.id}/approve/"), 404)
+    no_secret(reader.post(f"/api/v1/config/proposals/{hidden.id}/decline/", {"reason": "x"}, "application/json"), 404)
+
+
+def test_who_may_not_see_all_lines_neither_decides_nor_takes_back_and_is_told_none_of_them(
+    reader: Client, browser: Client
+) -> None:
+    number = Proposal.objects.get().id
+    body = {"reason": "x"}
+    no_secret(reader.post(f"/api/v1/config/proposals/{number}/approve/"), 403)
+    no_secret(reader.post(f"/api/v1/config/proposals/{number}/decline/", body, "application/json"), 403)
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    temporary = replace(share("Secret", "cms", 778), until=soon)
+    apply(Draft([temporary, share("Top", "demo", 82)], "ann", "for an hour", "rest"))
+    last = apply(Draft([share("Secret", "cms", 779), share("Top", "demo", 83)], "ann", "for good", "rest"))
+    assert last is not None
+    with clock.frozen(soon + timedelta(hours=1)):
+        for dry in (True, False):
+            address = f"/api/v1/config/changes/{last.revision}/revert/"
+            no_secret(reader.post(address, {**body, "dry_run": dry}, "application/json"), 403)
 
 
 def test_a_draft_of_what_is_not_seen_is_refused_and_tells_nothing_of_it(reader: Client, browser: Client) -> None:

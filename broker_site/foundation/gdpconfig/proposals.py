@@ -5,7 +5,6 @@ What is approved is applied by `store` as it was proposed, and refused where som
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
@@ -93,11 +92,6 @@ def end_proposals(now: datetime) -> int:
     """Close those whose time is over; how many."""
     over = Proposal.objects.filter(outcome="", expires_at__lte=now)
     return over.update(outcome=EXPIRED, decided_at=now, decided_by="expiry")
-
-
-def open_proposals(using: str = "default") -> Sequence[Proposal]:
-    """Those that wait for somebody, newest first."""
-    return list(Proposal.objects.using(using).filter(outcome="", expires_at__gt=clock.now()).order_by("-id"))
 
 
 def _open(number: int) -> Proposal:

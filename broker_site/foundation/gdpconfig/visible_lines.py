@@ -5,7 +5,7 @@ Keys, and rows of kinds that belong to no VO, are seen by whoever may read the c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
@@ -13,8 +13,9 @@ from broker_site.foundation.access.permissions import VoScope
 from broker_site.foundation.gdpconfig.changesets import Line
 from broker_site.foundation.gdpconfig.line_kinds import LINE_KINDS
 from broker_site.foundation.gdpconfig.listing import lines_of_sets
-from broker_site.foundation.gdpconfig.models import Change, ChangeSet
+from broker_site.foundation.gdpconfig.models import Change, ChangeSet, Proposal
 from broker_site.foundation.gdpconfig.row_lines import RowLines
+from broker_site.foundation.kernel import clock
 from broker_site.foundation.kernel.verdict import Problem
 
 
@@ -51,6 +52,26 @@ def seen_sets(scope: VoScope, using: str = "default") -> QuerySet[ChangeSet]:
         return sets
     lines = Change.objects.using(using).filter(change_set=OuterRef("pk"))
     return sets.filter(Exists(lines.filter(seen_lines(scope))) | ~Exists(lines))
+
+
+def seen_proposals(scope: VoScope, using: str = "default") -> QuerySet[Proposal]:
+    """Proposals with a line that is seen."""
+    proposals = Proposal.objects.using(using)
+    if scope.everything:
+        return proposals.all()
+    rules = {kind: _for_all(kind) for kind in LINE_KINDS}
+    wanted: list[dict[str, str]] = [{"vo": vo} for vo in sorted(scope.names)]
+    wanted += [{"kind": kind} for kind, for_all in rules.items() if for_all is None]
+    wanted += [{"kind": kind, "vo": vo} for kind, for_all in rules.items() for vo in for_all or ()]
+    seen = Q(pk__in=())
+    for line in wanted:
+        seen |= Q(lines__contains=[line])
+    return proposals.filter(seen)
+
+
+def open_proposals(scope: VoScope, using: str = "default") -> Sequence[Proposal]:
+    """Those that are seen and wait for somebody, newest first."""
+    return list(seen_proposals(scope, using).filter(outcome="", expires_at__gt=clock.now()).order_by("-id"))
 
 
 def hidden(scope: VoScope, lines: Iterable[Line]) -> Iterator[Problem]:
