@@ -54,8 +54,9 @@ class RemoteRoot:
         return found.size, found.checksum
 
     def head(self, path: str, *, summed: bool = True) -> RemoteFile:
-        """What stands under a name."""
-        return remote_storage.head(self.name, self.address("GET", path), summed=summed)
+        """What stands under a name; where no file has to be read for it, the answer comes soon or not at all."""
+        seconds = remote_storage.ANSWER_S if summed else remote_storage.SILENT_S
+        return remote_storage.head(self.name, self.address("GET", path), summed=summed, seconds=seconds)
 
     def piece(self, path: str, begin: int, size: int) -> bytes:
         """So many bytes of a file from `begin` on, fewer at its end."""

@@ -182,7 +182,8 @@ def send(
 
 
 def piece(storage: str, url: str, begin: int, size: int) -> bytes:
-    """So many bytes of a file from `begin` on, fewer at its end."""
+    """So many bytes of a file from `begin` on, fewer at its end; somebody waits for them, so they come soon or not at all."""
+    until = time.monotonic() + SILENT_S
     headers = {"Range": f"bytes={begin}-{begin + size - 1}"}
     try:
         with connected(storage, url, SILENT_S) as connection:
@@ -192,6 +193,8 @@ def piece(storage: str, url: str, begin: int, size: int) -> bytes:
             content = b""
             while len(content) < size and (part := response.read1(size - len(content))):
                 content += part
+                if time.monotonic() > until:
+                    raise _Cut("its server is too slow")
             if response.length == 0:  # else it sends more than was asked for, and nobody reads that to its end
                 free(connection, response)
             return content

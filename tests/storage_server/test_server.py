@@ -113,6 +113,31 @@ def test_a_server_that_sends_more_than_was_asked_for_is_not_read_to_its_end() ->
         sender.join()
 
 
+@pytest.mark.parametrize("drip", [b"", b"x"])
+def test_a_server_that_hangs_or_drips_is_given_up_by_who_asks_for_little(monkeypatch: pytest.MonkeyPatch, drip: bytes) -> None:
+    monkeypatch.setattr(remote_storage, "SILENT_S", 0.3)
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang() -> None:
+            with listener.accept()[0] as peer, suppress(OSError):
+                peer.recv(65_536)
+                if drip:
+                    peer.sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Length: 1000\r\n\r\n")
+                for _ in range(100):
+                    if over.wait(0.1):
+                        return
+                    peer.sendall(drip)
+
+        server = threading.Thread(target=hang)
+        server.start()
+        root = RemoteRoot("DISK", f"http://127.0.0.1:{listener.getsockname()[1]}", "k")
+        with pytest.raises(StorageDown, match="too slow" if drip else "timed out"):
+            root.piece("file", 0, 1000) if drip else root.head("file", summed=False)
+        over.set()
+        server.join()
+
+
 def test_nothing_is_ever_overwritten(server: Serving) -> None:
     assert put(server, "once", b"first") == 201
     assert put(server, "once", b"first") == 200, "the same again"
