@@ -39,6 +39,7 @@ CONTINUE_S = 1.0
 LOOK_S, LARGEST_LOOK = 5.0, 65_536
 FAULT = "X-Storage-Fault"
 PAUSE_S = 0.2
+_LONGEST_SIZE = 19
 
 Check = Callable[[], None]
 
@@ -210,7 +211,10 @@ def publish(storage: str, url: str, etag: str) -> None:
 def head(storage: str, url: str, *, summed: bool = True, seconds: float = ANSWER_S) -> RemoteFile:
     """What stands under a name; `summed`: the server reads the file where it does not know its adler32."""
     response = _ask(storage, "HEAD", url, {"Want-Digest": "adler32"} if summed else {}, seconds)
-    return _file(response, int(response.headers.get("Content-Length") or 0))
+    size = response.headers.get("Content-Length") or "0"
+    if not (size.isascii() and size.isdigit() and len(size) <= _LONGEST_SIZE):
+        raise StorageDown(storage, "its server tells no size of a file")
+    return _file(response, int(size))
 
 
 def delete(storage: str, url: str, etag: str = "", size: int | None = None) -> int:

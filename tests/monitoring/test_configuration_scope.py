@@ -115,6 +115,9 @@ def test_who_may_not_see_all_lines_neither_decides_nor_takes_back_and_is_told_no
 ) -> None:
     number = Proposal.objects.get().id
     body = {"reason": "x"}
+    assert 'id="approve"' not in no_secret(browser.get(f"/changes/proposals/{number}/"))
+    assert "Take it back" not in no_secret(browser.get("/changes/1/"))
+    assert "Take it back" in no_secret(browser.get("/changes/3/"))
     no_secret(reader.post(f"/api/v1/config/proposals/{number}/approve/"), 403)
     no_secret(reader.post(f"/api/v1/config/proposals/{number}/decline/", body, "application/json"), 403)
     soon = datetime.now(UTC) + timedelta(hours=1)

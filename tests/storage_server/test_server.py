@@ -138,6 +138,24 @@ def test_a_server_that_hangs_or_drips_is_given_up_by_who_asks_for_little(monkeyp
         server.join()
 
 
+def test_a_size_that_is_none_is_a_fault_of_the_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            for size in (b"many", b"-5", b"9" * 5000):
+                with listener.accept()[0] as peer:
+                    peer.recv(65_536)
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %b\r\n\r\n" % size)
+
+        server = threading.Thread(target=answer)
+        server.start()
+        root = RemoteRoot("DISK", f"http://127.0.0.1:{listener.getsockname()[1]}", "k")
+        for _ in range(3):
+            with pytest.raises(StorageDown, match="no size"):
+                root.head("file", summed=False)
+        server.join()
+
+
 def test_nothing_is_ever_overwritten(server: Serving) -> None:
     assert put(server, "once", b"first") == 201
     assert put(server, "once", b"first") == 200, "the same again"
