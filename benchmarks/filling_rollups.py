@@ -41,12 +41,19 @@ TABLES = """
 CREATE TABLE plan.path (status text, nr int, old text, new text, since text, later interval, who text);
 CREATE TABLE plan.effect (status text, since text, later interval, what text, n int)
 """
-MARK = "INSERT INTO brokerage_tallymark (id, seen) SELECT 1, pg_current_snapshot()::text"
+MARK = "INSERT INTO brokerage_tallymark (id, seen, tasks_from) SELECT 1, pg_current_snapshot()::text, now() - interval '14 days'"
 ERRORS = """
 INSERT INTO brokerage_errorfingerprint (id, component, code, exit_code, message, first_seen, sample_job_id)
 SELECT DISTINCT ON (e.fingerprint) e.fingerprint, CASE e.reported WHEN 'failed' THEN 'pilot' ELSE 'broker' END, e.code,
     coalesce(e.exit_code, 0), replace(e.message, '#', '*'), j.ended, j.id
 FROM plan.job j JOIN plan.error e ON e.nr = j.error ORDER BY e.fingerprint, j.ended, j.id
+"""
+ERROR_TASKS = """
+INSERT INTO brokerage_errortask (group_id, task_id, first_at, last_at)
+SELECT g.id, j.task_id, date_trunc('minute', min(j.ended)), date_trunc('minute', max(j.ended))
+FROM plan.job j JOIN plan.error e ON e.nr = j.error
+    JOIN brokerage_tallygroup g ON g.family = 'error_of' AND (g.vo, g.user_name, g.fingerprint) = (j.vo, j.user_name, e.fingerprint)
+WHERE j.ended >= timestamptz '{now}' - interval '14 days' GROUP BY 1, 2 ORDER BY 4, 2, 1
 """
 COUNTED = """
 INSERT INTO brokerage_tallybucket (step_s, group_id, what, at, n)
@@ -153,7 +160,7 @@ def fill_rollups(bench: Bench, now: str, together: Together) -> None:
     ]
     together(bench, [ERRORS, *groups])
     bench.execute("ANALYZE brokerage_tallygroup", OF_GROUPS.format(queue=QUEUE))
-    together(bench, list(_buckets(now)))
+    together(bench, [ERROR_TASKS.format(now=now), *_buckets(now)])
     sums = [OF_SUMS.format(family=family, columns=FAMILIES[family][0], of=of, day=DAY_S) for family, of in SUMS.items()]
     together(bench, sums)
     bench.execute(OF_DAYS.format(day=DAY_S, hour=HOUR_S))
