@@ -1,10 +1,10 @@
 """What a lease does with the gauges of running limits and delays: asks them, and counts the match (facts a6).
 
-They are asked by the statement that takes the job, without a lock, and counted at the very end of the transaction, where the last
-statement has read all that the answer needs: nobody else passes them from there to the commit, and the shorter that is the more
-matches there are. What was no longer so when it came to be counted undoes the whole lease. They are locked in the order of their
-ids; PostgreSQL reads a row anew when it locks it. The rule is that of `brokerage.rules.dispatch.match_limits`; a test holds the
-two together.
+They are asked by the statement that takes the job, without a lock, and counted by one behind it: nobody else passes them from
+there to the commit, and the shorter that is the more matches there are. What was no longer so when it came to be counted undoes
+the whole lease. They are locked in the order of their ids, after jobs and before datasets, as the submission of jobs does,
+which waits for no job: that is why they are not counted last. PostgreSQL reads a row anew when it locks it. The rule is that of
+`brokerage.rules.dispatch.match_limits`; a test holds the two together.
 """
 
 from __future__ import annotations

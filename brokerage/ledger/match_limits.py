@@ -1,8 +1,8 @@
 """Running limits and delays between matches at sites, exact across processes (facts on matching a6).
 
-One row for each limit, locked while a match that it is about is made, asked and counted by the statement of the lease
-(`match_gauges`): nobody ever passes a limit, and what is rolled back took nothing. What a process keeps of them saves asks that
-would get nothing. Sites without limits cost nothing.
+One row for each limit, asked by the statement of the lease and counted under a lock before it is committed (`match_gauges`):
+nobody ever passes a limit, and what is rolled back took nothing. What a process keeps of them saves asks that would get nothing.
+Sites without limits cost nothing.
 """
 
 from __future__ import annotations
