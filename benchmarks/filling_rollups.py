@@ -52,7 +52,8 @@ ERROR_TASKS = """
 INSERT INTO brokerage_errortask (group_id, task_id, first_at, last_at)
 SELECT g.id, j.task_id, date_trunc('minute', min(j.ended)), date_trunc('minute', max(j.ended))
 FROM plan.job j JOIN plan.error e ON e.nr = j.error
-    JOIN brokerage_tallygroup g ON g.family = 'error_of' AND (g.vo, g.user_name, g.fingerprint) = (j.vo, j.user_name, e.fingerprint)
+    JOIN brokerage_tallygroup g
+        ON g.family = 'error_of' AND (g.vo, g.user_name, g.fingerprint) = (j.vo, j.user_name, e.fingerprint)
 WHERE j.ended >= timestamptz '{now}' - interval '14 days' GROUP BY 1, 2 ORDER BY 4, 2, 1
 """
 COUNTED = """

@@ -69,6 +69,8 @@ def test_a_misspelt_filter_is_5_and_the_nearest_is_named(ada: Broker) -> None:
         (("ls", "status"), "NAME=VALUE"),
         (("show", "seven"), "Not a number"),
         (("ls", "--since", "yesterday"), "Not a time span"),
+        (("ls", "--since", "999999w"), "Not a time span"),
+        (("queue", "set", "ALPHA", "status=offline", "--reason", "x", "--for", "999999w"), "Not a time span"),
         (("ls", "-n", "-3"), "Not a number of rows"),
         (("submit",), "What is to be submitted?"),
         (("submit", "missing.json"), "missing.json cannot be read"),

@@ -45,6 +45,7 @@ _FILES = (
 )  # fmt: skip
 """Counters of a dataset, and their words; those of none are left out."""
 _SPAN = re.compile(r"(\d{1,6})([smhdw])")
+_LONGEST_SPAN = timedelta(days=100_000)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -281,7 +282,10 @@ def time_span(text: str) -> timedelta:
     found = _SPAN.fullmatch(text)
     if found is None:
         raise Unusable("Not a time span", repr(text), "expected is a number with s, m, h, d or w, like 2d")
-    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+    span = timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+    if span > _LONGEST_SPAN:  # no calendar has what is so far away
+        raise Unusable("Not a time span", repr(text), f"expected is one of {_LONGEST_SPAN.days} days at most")
+    return span
 
 
 def _at(text: str | None) -> datetime:
