@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from brokerage.queries.job_document import job_document
-from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted, what_every_broker_begins_with
 from tests.flow.steps import run_agents, take
 from workqueues.models import CatalogueDataset, CatalogueFile, Dataset, File, OutputTemplate, Task
 
@@ -23,6 +23,7 @@ SEQUENCE = {"type": "template", "param_type": "pseudo_input", "dataset": "seq_nu
 
 def fed(*items: dict[str, Any], **more: Any) -> Task:
     """A task that reads in.data, and these, refined and fed."""
+    what_every_broker_begins_with()
     task = submitted(reading("t", "in.data", jobParameters=[FIRST, *items, OUT], **more))
     run_agents(1, FEED)
     task.refresh_from_db()
