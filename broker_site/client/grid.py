@@ -34,7 +34,7 @@ class Queues:
         `until`: when those that are set end by themselves, as `2026-12-01T12:00:00Z`; None: when they are taken away.
         """
         body = {"attributes": dict(attributes), "reason": reason, "until": until}
-        return listed(self._connection.ask("PATCH", f"queues/{segment(name)}/overrides/", body=body).json(), "results")
+        return listed(self._connection.post(f"queues/{segment(name)}/overrides/", body), "results")
 
     def overrides(self, name: str) -> Sequence[Row]:
         """Attributes that were set by hand, with what the document says beneath."""

@@ -68,7 +68,7 @@ class OverridesShown(serializers.Serializer[Any]):
 
 
 class QueueOverrides(APIView):
-    permissions = {"get": READ, "patch": EDIT}
+    permissions = {"get": READ, "post": EDIT}
 
     @extend_schema(tags=["grid"], summary="List the overrides of a queue", responses={200: OverridesShown, **refusals(404)})
     def get(self, request: Request, name: str) -> Response:
@@ -83,7 +83,7 @@ class QueueOverrides(APIView):
         request=OverridesAsked,
         responses={200: OverridesShown, **refusals(400, 404, 422)},
     )
-    def patch(self, request: Request, name: str) -> Response:
+    def post(self, request: Request, name: str) -> Response:
         """404, then 422."""
         queue = queue_named(name)
         body = OverridesAsked(data=request.data)

@@ -25,7 +25,7 @@ def root() -> Person:
 
 
 def act(who: Person, attributes: Any, path: str = PATH, **more: Any) -> Any:
-    return who.patch(path, {"attributes": attributes, "reason": "water leak", **more})
+    return who.post(path, {"attributes": attributes, "reason": "water leak", **more})
 
 
 def alpha() -> ComputingQueue:
