@@ -57,7 +57,8 @@ def job_log_file(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """
     job, name = _visible_job(request, job_id), request.GET.get("stream", "")
     try:
-        stream = next(filter(None, (stream_of(log, name) for log in _stored_logs(job)[:1])), None)
+        logs = _stored_logs(job)
+        stream = stream_of(logs[0], name) if logs else None
         if stream is None:
             return _plain("It is no file of its own on storage; the archive of the log may have it.\n", status=404)
         if "Authorization" not in request.headers and (link := signed_link(stream)):

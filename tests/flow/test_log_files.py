@@ -22,6 +22,7 @@ from broker_site.foundation.agency.models import Agent
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.sql.prepared import Prepared, Rows
+from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.pilot.remote_storage import download
 from brokerage.pilot.signed_urls import Grant, read_grant
@@ -203,12 +204,17 @@ def test_a_sweep_leaves_them_alone_while_their_log_lives_and_no_longer(tmp_path:
     assert not any(file.exists() for file in [*kept, log])
 
 
-def test_a_sweep_leaves_those_alone_that_a_job_is_writing(tmp_path: Path) -> None:
-    (queue,) = grid("ALPHA", path=str(tmp_path / "storage"))
+def leased_at(folder: Path) -> Lease:
+    """A job that a pilot has, whose outputs go to a storage in this folder."""
+    (queue,) = grid("ALPHA", path=str(folder / "storage"))
     call_command("storage", "mark", "ALPHA_DISK", "--create", stdout=io.StringIO())
     submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
     run_agents()
-    held = take(queue)
+    return take(queue)
+
+
+def test_a_sweep_leaves_those_alone_that_a_job_is_writing(tmp_path: Path) -> None:
+    held = leased_at(tmp_path)
     log = next(Path(o["path"]) for o in job_document(held.job_id)["outputs"] if o["type"] == "log")
     output = next(Path(o["path"]) for o in job_document(held.job_id)["outputs"] if o["type"] == "output")
     written = store(log, age_s=90_000)
@@ -242,11 +248,7 @@ def test_what_removes_a_log_removes_them_and_no_file_of_somebody_else(client: Cl
 
 
 def test_an_output_that_goes_takes_no_file_along_that_is_called_like_a_stream(tmp_path: Path) -> None:
-    (queue,) = grid("ALPHA", path=str(tmp_path / "storage"))
-    call_command("storage", "mark", "ALPHA_DISK", "--create", stdout=io.StringIO())
-    submitted(parameters("t1", nEvents=10, nEventsPerJob=10))
-    run_agents()
-    leased = take(queue)
+    leased = leased_at(tmp_path)
     output = next(Path(o["path"]) for o in job_document(leased.job_id)["outputs"] if o["type"] == "output")
     end(leased, good(leased.job_id))
     (other,) = store(output, {"stdout": b"x"})

@@ -32,7 +32,7 @@ class WaitingTurn(NamedTuple):
     @property
     def words(self) -> str:
         """What is served now of it: the priority of its first job, and its share."""
-        return f"its first job has the priority {self.priority}{f', share {self.unit.gshare}' if self.unit.gshare else ''}"
+        return f"the first of them has the priority {self.priority}{f', share {self.unit.gshare}' if self.unit.gshare else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def passed_by(need: Requirement, task_queue: int, ask: Ask, turns: Mapping[int, 
     elif ask.served == task_queue:
         why = "another job of the same task queue was first"
     elif ask.served:
-        why = f"task queue {ask.served} was served first{f': {turns[ask.served].words}' if ask.served in turns else ''}"
+        why = f"other jobs were served first{f': {turns[ask.served].words}' if ask.served in turns else ''}"
     else:
         why = "the pilot got jobs of another task queue"
     return PassedBy(ask.at, ask.queue, ask.pilot_id, not lacks, lacks, why)
