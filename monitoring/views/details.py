@@ -34,7 +34,7 @@ from monitoring.views.page import page, scope_of, show
 from monitoring.views.throughput import choice
 from monitoring.wording import WORDS
 from workqueues.models import Task
-from workqueues.rules.task.change_forms import form_fields
+from workqueues.rules.task.change_forms import fields_with_values
 from workqueues.rules.task.changes import CHANGES
 from workqueues.rules.task.commands import COMMANDS
 from workqueues.states import LOG_TYPES, TASK
@@ -104,7 +104,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "may_rebroker": may(visitor, "job:rebroker", row.vo),
         "may_kill_jobs": may(visitor, "job:kill", row.vo, row.user_name, row.submitted_by),
         "changes": [
-            (change, form_fields(change))
+            (change, fields_with_values(change, vars(row)))
             for change in CHANGES.values()
             if change.suits(row.status, row.old_status)
             and f"{change.rule}=" in f"={row.split_rule}"

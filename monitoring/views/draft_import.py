@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponseBase
-from django.views.decorators.http import require_POST
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods
 
 from broker_site.foundation.access.guards import page_requires
 from broker_site.foundation.access.permissions import VoScope
@@ -24,9 +25,13 @@ TEXT, FILE, ONLY = "text", "file", "only"
 
 
 @page_requires(READ)
-@require_POST
+@require_http_methods(["GET", "HEAD", "POST"])
 def config_import(request: HttpRequest) -> HttpResponseBase:
-    """The lines of the text that change something, and what they would lead to; or its faults, each with its line."""
+    """The lines of the text that change something, and what they would lead to; or its faults, each with its line. Who comes by a
+    link, or after signing in again, gets the form.
+    """
+    if request.method != "POST":
+        return redirect("page-config-draft")
     text = request.POST.get(TEXT, "")
     try:
         text = _sent(request, text)

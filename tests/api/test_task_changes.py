@@ -193,6 +193,14 @@ def test_the_page_has_forms_of_what_somebody_may_change_now(task: Task) -> None:
     assert Audit.objects.get(act="task.priority").reason == "they wait"
 
 
+def test_a_form_says_what_holds_now_with_its_unit(task: Task) -> None:
+    Task.objects.filter(id=task.id).update(ram_count=2000, ram_unit="MBPerCore", walltime=None, split_rule="NF=2")
+    shown = page("op", ("demo", "operator")).get(f"/tasks/{task.id}/").text
+    for told in ("Memory, in the task&#x27;s unit. Now 2,000\N{NO-BREAK SPACE}MB per core.", "Now Work.", "Now NF=2."):
+        assert told in shown
+    assert "Wall time for each MB of input, s.</span>" in shown, "nothing holds of what the task does not say"
+
+
 def test_a_form_that_is_not_understood_says_why(task: Task) -> None:
     operator = page("op", ("demo", "operator"))
     answer = press(operator, f"/tasks/{task.id}/change/attributes/", ramCount="much")

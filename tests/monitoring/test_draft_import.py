@@ -80,7 +80,13 @@ def test_faults_are_told_by_line_and_the_text_stays(root: Client, sent: dict[str
 def test_whoever_may_read_may_try_but_not_apply(db: None) -> None:
     seen = client().post(IMPORT, {"text": WRITTEN})
     assert (seen.status_code, 'id="apply"' in text(seen)) == (200, False)
-    assert client("root2", superuser=True).get(IMPORT).status_code == 405
+    assert client("root2", superuser=True).put(IMPORT).status_code == 405
+
+
+def test_whoever_opens_the_address_of_the_import_gets_its_form(root: Client) -> None:  # noqa: F811
+    answer = root.get(IMPORT, follow=True)
+    assert (answer.status_code, answer.redirect_chain) == (200, [("/config/draft/", 302)])
+    assert f'action="{IMPORT}"' in text(answer)
 
 
 @pytest.mark.parametrize("end", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+14:00"])

@@ -25,7 +25,15 @@ from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.open_inputs import GROWING_BLOCK
 from workqueues.rules.jobs.split_rule import HELD_UP, without
 from workqueues.rules.jobs.staging import STAGED_FIRST
-from workqueues.rules.task.changes import AttributesAsked, Change, InputCompleteAsked, ReleaseAsked, SplitRuleAsked, TriesAsked
+from workqueues.rules.task.changes import (
+    COLUMNS,
+    AttributesAsked,
+    Change,
+    InputCompleteAsked,
+    ReleaseAsked,
+    SplitRuleAsked,
+    TriesAsked,
+)
 from workqueues.rules.task.split_changes import split_rule_after
 from workqueues.states import INPUT_FILE, INPUT_TYPES, TASK
 
@@ -84,10 +92,6 @@ def set_split_rule(task: Task, asked: SplitRuleAsked, who: str) -> Changed:
         {"split_rule": after},
         f"New jobs of task {task.id} are made by {after or 'no split rule'}.",
     )
-
-
-COLUMNS = {"ramCount": "ram_count", "walltime": "walltime", "cpuTime": "cpu_time", "coreCount": "core_count"}
-"""Attribute -> column."""
 
 
 def set_attributes(task: Task, asked: AttributesAsked, who: str) -> Changed:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from workqueues.rules.task.changes import Change
+from workqueues.rules.task.changes import COLUMNS, Change
+from workqueues.rules.task.changes_in_words import value_in_words
 from workqueues.rules.task_parameters.declaration import parameters
 
 _NUMBER = re.compile(r"-?\d{1,18}")
@@ -15,20 +17,29 @@ _WORDS: Mapping[str, object] = {"true": True, "false": False, "null": None}
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One line of the form of a change; `choices` where it is one of these, the first the default."""
+    """One line of the form of a change; `choices` where it is one of these, the first the default; `now`: what holds."""
 
     name: str
     doc: str
     choices: Sequence[str] = ()
+    now: str = ""
 
 
 _CHOICES: Mapping[str, Sequence[str]] = {"jobs": ("kill", "soft", "nokill")}
+_HELD_BY: Mapping[str, str] = {**COLUMNS, "priority": "current_priority", "share": "gshare", "rule": "split_rule"}
+"""Field -> column of the task that it changes."""
 _PLACES = ("site", "nucleus")
 """Of these one is given, which may be empty; a form asks for its name and which of them it is."""
 _WHICH = (
     FormField("place", "Whether the name is that of a site or of a nucleus.", _PLACES),
     FormField("name", "Queues or sites with commas, or a nucleus; empty: chosen again."),
 )
+
+
+def fields_with_values(change: Change, task: Mapping[str, Any]) -> Sequence[FormField]:
+    """The same as `form_fields`, each with what holds of a task, of which the columns are given."""
+    fields = form_fields(change)
+    return [replace(f, now=value_in_words(_HELD_BY[f.name], task)) if f.name in _HELD_BY else f for f in fields]
 
 
 def form_fields(change: Change) -> Sequence[FormField]:

@@ -55,6 +55,10 @@ class AttributesAsked(Asked):
     coreCount: Whole = number("Cores a job; 0: as many as a slot has.", high=4096)
 
 
+COLUMNS = {"ramCount": "ram_count", "walltime": "walltime", "cpuTime": "cpu_time", "coreCount": "core_count"}
+"""Attribute -> column of the task."""
+
+
 class ReassignAsked(Asked):
     site: str = text("Queues or sites to which the jobs go, with commas; empty: brokered again.", "site")
     nucleus: str = text("Nucleus of the task; empty: chosen again.", "nucleus")

@@ -52,6 +52,12 @@ def changes_in_words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str
     return ", ".join(told)
 
 
+def value_in_words(name: str, row: Mapping[str, Any]) -> str:
+    """What a column of a task holds, with its unit; empty where it holds nothing."""
+    value = _value(row.get(name))
+    return f"{value}{_unit(name, row, row)}" if value else ""
+
+
 def _of_unit(name: str) -> str:
     stem = name.removesuffix(UNIT)
     return NAMES.get(stem) or NAMES.get(f"{stem}{COUNT}") or stem.replace("_", " ")
