@@ -77,6 +77,13 @@ def test_faults_are_told_by_line_and_the_text_stays(root: Client, sent: dict[str
     assert not ChangeSet.objects.exists()
 
 
+def test_a_fault_is_told_at_its_line_also_where_what_is_not_named_is_removed(root: Client) -> None:  # noqa: F811
+    apply(Draft([named_line("config", "agents.PERIOD_reap", "", "20s")], "ann", "x", "rest"))
+    seen = root.post(IMPORT, {"text": WRITTEN.replace("value: 60", "value: -60"), "only": "yes"})
+    assert seen.status_code == 400
+    assert "line 7: Top: a share of -60 is negative" in words(seen)
+
+
 def test_whoever_may_read_may_try_but_not_apply(db: None) -> None:
     seen = client().post(IMPORT, {"text": WRITTEN})
     assert (seen.status_code, 'id="apply"' in text(seen)) == (200, False)
