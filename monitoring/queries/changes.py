@@ -19,7 +19,8 @@ MOST = 200
 class Move:
     """One move. `lasted_s`: seconds that the new state lasted; None for the one that still does. `attempt`: of a transfer.
 
-    `rule`: by which the system made it, in words; `keys`: those of the configuration on which it depends.
+    `rule`: by which the system made it, in words; `keys`: those of the configuration on which it depends. `again`: how often it
+    was left and came back for the same reason, where that is told as one.
     """
 
     at: datetime
@@ -31,6 +32,7 @@ class Move:
     attempt: int = 0
     rule: str = ""
     keys: tuple[str, ...] = ()
+    again: int = 0
 
 
 def task_moves(task_id: int) -> list[Move]:
@@ -47,6 +49,25 @@ def transfer_moves(transfer_id: int) -> list[Move]:
 
 def element_moves(element_id: int) -> list[Move]:
     return _moves(ElementChange.objects.using(alias()).filter(element_id=element_id).order_by("-id")[:MOST])
+
+
+def folded(moves: Iterable[Move]) -> list[Move]:
+    """Newest first, as they are given; a wait that was looked at and went on for the same reason is one, from its beginning."""
+    kept: list[Move] = []
+    for move in moves:
+        if len(kept) > 1 and _goes_on(move, *kept[-2:]):
+            wait, look = kept[-2:]
+            lasted_s = None if wait.lasted_s is None else wait.lasted_s + (look.lasted_s or 0) + (move.lasted_s or 0)
+            kept[-2:] = [replace(wait, at=move.at, old=move.old, lasted_s=lasted_s, again=wait.again + 1)]
+        else:
+            kept.append(move)
+    return kept
+
+
+def _goes_on(before: Move, wait: Move, look: Move) -> bool:
+    """Whether a wait is the one before, which `look` interrupted."""
+    same = (before.new, before.who, before.why) == (wait.new, wait.who, wait.why)
+    return same and wait.new == "pending" and look.old == before.new and look.new == wait.old
 
 
 def _moves(changes: Iterable[TaskChange | JobChange | TransferChange | ElementChange]) -> list[Move]:

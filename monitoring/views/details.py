@@ -17,7 +17,7 @@ from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.states import JOB
 from monitoring.measured import measured
 from monitoring.queries.agents import agent_rows
-from monitoring.queries.changes import job_moves, task_moves
+from monitoring.queries.changes import folded, job_moves, task_moves
 from monitoring.queries.counts import RECENT, job_counts, longest_waiting, task_counts
 from monitoring.queries.database import alias
 from monitoring.queries.job import MOST_FILES, find_job, job_outputs, links_of, merges_of, pilot_of, tries_of, used_of
@@ -98,7 +98,7 @@ def task(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "final": row.status in TASK.final,
         "selection": selection,
         "page": shown,
-        "moves": task_moves(task_id),
+        "moves": folded(task_moves(task_id)),
         "moving": [] if row.status in TASK.final else files_moving(task_id),
         "may_look": row.next_look_at is not None and may(visitor, "task:look", row.vo, row.user_name, row.submitted_by),
         "may_rebroker": may(visitor, "job:rebroker", row.vo),
