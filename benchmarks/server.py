@@ -69,13 +69,13 @@ class Bench:
 
 
 def tree_cpu_s(pid: int) -> float:
-    """CPU seconds of a process and of all that it has started and that still run."""
+    """CPU seconds of a process and of all that it has started, also of those that have ended since."""
     leader = psutil.Process(pid)
     total = 0.0
     for each in (leader, *leader.children(recursive=True)):
         try:
             used = each.cpu_times()
-            total += used.user + used.system
+            total += used.user + used.system + used.children_user + used.children_system
         except psutil.NoSuchProcess:
             continue
     return total

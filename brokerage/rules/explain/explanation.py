@@ -239,14 +239,14 @@ def _shortfall(count: int, noun: str, never: bool, closest: str, lacks: Sequence
         passed = f"the only {noun} {'can never take it' if never else 'does not pass now'}"
     else:
         passed = f"none of {count} {noun}s can ever take it" if never else f"0 of {count} {noun}s pass now"
-    return f"{passed}; the closest is {closest}{_lacking(lacks, never)}"
+    return f"{passed}; the closest is {closest}{_lacking(lacks)}"
 
 
-def _lacking(lacks: Sequence[SkippedCandidate], never: bool) -> str:
+def _lacking(lacks: Sequence[SkippedCandidate]) -> str:
     """What the closest candidate fails: the first in words, what lasts before what passes, the others by name."""
     if not lacks:
         return ""
-    first = next((lack for lack in lacks if not never or lack.lasts), lacks[0])
+    first = next((lack for lack in lacks if lack.lasts), lacks[0])
     others = list(dict.fromkeys(lack.criterion for lack in lacks if lack is not first))
     more = f", and it fails {', '.join(others)}" if others else ""
     return f": {first.reason} ({first.criterion}){more}"
@@ -341,4 +341,4 @@ def where_able(request: DecisionRequest) -> str:
     never = hopeless(inputs.policy, failed)
     lacks = _lacks(decision.closest, inputs.columns, failed, evidence(*inputs))
     where = "its jobs can run nowhere" if never else "no queue takes its jobs now"
-    return f"{where}: the closest queue is {decision.closest}{_lacking(lacks, never)}"
+    return f"{where}: the closest queue is {decision.closest}{_lacking(lacks)}"

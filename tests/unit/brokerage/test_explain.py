@@ -152,6 +152,15 @@ def test_a_hopeless_task_names_what_lasts_first_and_the_rest_by_name() -> None:
     )
 
 
+def test_what_lasts_is_told_first_also_where_another_queue_may_take_it_one_day() -> None:
+    table = piloted([{"name": "FULL", "space_gb": 150, "maxrss": 1000}, {"name": "OFF", "status": "offline"}])
+    told = explain(stored(ASK, table), Generic, ASK, table, CONFIG)
+    assert told.verdict == (
+        "Pending for 20 min: 0 of 2 queues pass now; the closest is FULL: "
+        "a job needs 2000 MB, a slot gives 1000 MB (-lowmemory), and it fails -disk"
+    )
+
+
 def test_none_ever_is_only_said_where_the_task_or_a_queue_must_be_changed() -> None:
     away: list[dict[str, Any]] = [
         {"name": "OFF", "status": "offline"},
