@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -257,18 +258,52 @@ def test_an_output_that_goes_takes_no_file_along_that_is_called_like_a_stream(tm
     assert (output.exists(), other.exists()) == (False, True)
 
 
-def test_a_log_whose_streams_cannot_be_removed_is_tried_again(failed: tuple[int, Path]) -> None:
+def test_a_directory_in_the_place_of_a_plain_file_is_told_and_keeps_no_log(failed: tuple[int, Path]) -> None:
     _, log = failed
     log.write_bytes(b"archive")
-    stdout = log.with_name(f"{log.name}.stdout")
+    pilot_log, stdout, stderr = store(log)
+    stdout.unlink()
     (stdout / "in the way").mkdir(parents=True)
     assert "stdout is no file" in doomed()
+    assert [file.exists() for file in (log, pilot_log, stdout, stderr)] == [False, False, True, False]
+    assert not Replica.objects.exists()
+    assert doomed() == ""
+
+
+def test_a_log_whose_streams_cannot_be_removed_just_now_is_tried_again(
+    failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, log = failed
+    log.write_bytes(b"archive")
+    store(log)
+
+    def broken(name: str, **_: Any) -> None:
+        raise OSError(errno.EIO, f"no {name}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("brokerage.transfers.copy_removal.os.unlink", broken)
+        assert "cannot be removed" in doomed()
     assert Replica.objects.get().state == "deleting"
-    (stdout / "in the way").rmdir()
-    stdout.rmdir()
     Replica.objects.update(removal_at=None)
     assert doomed() == ""
     assert not Replica.objects.exists()
+
+
+def test_a_directory_in_the_place_of_a_file_keeps_that_one_alone(
+    failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch holds nothing but what cannot be removed; the rest of the storage is cleaned in the same run."""
+    _, log = failed
+    log.mkdir(parents=True)
+    held = Replica.objects.get()
+    later = log.with_name("later")
+    later.write_bytes(b"x")
+    file = CatalogueFile.objects.create(dataset=held.file.dataset, lfn="later", fsize=1, checksum="00000001")
+    Replica.objects.create(file=file, storage="ALPHA_DISK", path=f"{held.path.rpartition('/')[0]}/later")
+    monkeypatch.setattr("brokerage.agents.evict.BATCH", 1)
+    assert f"{log.name} is no file" in doomed()
+    assert (log.is_dir(), later.exists()) == (True, False)
+    assert (Replica.objects.get().id, Replica.objects.get().state) == (held.id, "deleting")
 
 
 @pytest.fixture
@@ -321,3 +356,18 @@ def test_behind_a_server_they_go_with_their_log_and_are_nobodys_orphans_before(f
     assert swept()["problems"] == 0
     assert doomed() == ""
     assert server.files() == []
+
+
+@pytest.mark.servers
+def test_behind_a_server_a_directory_keeps_a_file_but_no_log_beside_it(failed: tuple[int, Path], server: Serving) -> None:
+    _, log = failed
+    log.mkdir(parents=True)
+    stdout = log.with_name(f"{log.name}.stdout")
+    stdout.mkdir()
+    assert "is no file" in doomed()
+    assert Replica.objects.get().state == "deleting"
+    log.rmdir()
+    log.write_bytes(b"archive")
+    Replica.objects.update(removal_at=None)
+    assert "stdout is no file" in doomed()
+    assert (log.exists(), stdout.exists(), Replica.objects.exists()) == (False, True, False)
