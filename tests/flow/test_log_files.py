@@ -27,6 +27,7 @@ from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, StorageEndpoint
 from brokerage.pilot.remote_storage import download
 from brokerage.pilot.signed_urls import Grant, read_grant
+from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.job_document import job_document
 from brokerage.queries.signed_places import storage_key
 from monitoring.log_pieces import PIECE
@@ -179,6 +180,49 @@ def test_where_they_are_not_all_there_the_page_unpacks_the_archive(
     assert "the whole file" not in page
     whole = client.get(f"/jobs/{job_id}/log/file/", {"stream": "stderr"})
     assert (whole.status_code, "the archive of the log may have it" in whole.content.decode()) == (404, True)
+
+
+def collected(folder: Path) -> Path:
+    """The log is brought to another storage, as collection does it, and its copy where the job wrote it goes: where it is now."""
+    root = folder / "collected"
+    root.mkdir()
+    (root / MARKER).write_text("BETA_DISK\n")
+    endpoint = StorageEndpoint.objects.get()
+    StorageEndpoint.objects.bulk_create([replaced(endpoint, name="BETA_DISK", path=str(root))])
+    copy = Replica.objects.get()
+    brought = root / copy.path
+    brought.parent.mkdir(parents=True)
+    pack(brought, {"pilot.log": b"", "stdout": b"of the archive", "stderr": b"of the archive"})
+    Replica.objects.create(file=copy.file, storage="BETA_DISK", path=copy.path)
+    Replica.objects.filter(id=copy.id).update(state="deleting")
+    run_agent("evict", looked=True)
+    assert [left.storage for left in Replica.objects.all()] == ["BETA_DISK"]
+    return brought
+
+
+def replaced(endpoint: StorageEndpoint, **values: Any) -> StorageEndpoint:
+    """Another endpoint like this one."""
+    fields = {field.attname: getattr(endpoint, field.attname) for field in endpoint._meta.concrete_fields}
+    return StorageEndpoint(**{**fields, **values})
+
+
+def test_of_a_log_that_was_brought_elsewhere_the_archive_is_shown_and_it_is_told_where_its_files_went(
+    client: Client, failed: tuple[int, Path], tmp_path: Path
+) -> None:
+    job_id, log = failed
+    log.write_bytes(b"archive")
+    store(log)
+    address, told = f"/jobs/{job_id}/log/", "the job wrote its log at ALPHA_DISK, and the archive alone was brought to BETA_DISK"
+    assert told not in client.get(address).content.decode()
+    brought = collected(tmp_path)
+    page = client.get(address).content.decode()
+    assert (page.count("of the archive"), told in page, "the whole file" in page) == (2, True, False)
+    refused = client.get(f"{address}file/", {"stream": "stdout"})
+    assert (refused.status_code, told in refused.content.decode()) == (404, True)
+    assert client.get(f"{address}text/", {"stream": "stdout"}).content == b"of the archive"
+    brought.unlink()
+    gone = client.get(f"{address}text/", {"stream": "stdout"})
+    assert (gone.status_code, told in gone.content.decode()) == (503, True)
 
 
 def swept(*arguments: str) -> dict[str, Any]:
