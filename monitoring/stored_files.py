@@ -27,12 +27,12 @@ from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.signed_urls import Grant, signed_url
 from brokerage.pilot.storage_root import StorageDown, StorageRoot, file_below
 from brokerage.queries.signed_places import storage_key
-from brokerage.rules.grid.log_streams import STREAMS, stream_file
 from monitoring.log_pieces import Pieces, Readable, in_order, pieces, plain_piece
 from monitoring.queries.copies import Copy
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
+from workqueues.rules.jobs.log_streams import STREAMS, stream_file
 
 LARGEST = 10_000_000
 """Bytes of a file that the server passes on; larger ones come from the storage itself."""

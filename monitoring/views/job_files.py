@@ -9,12 +9,12 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, Ht
 from django.shortcuts import render
 
 from brokerage.models import Job
-from brokerage.rules.grid.log_streams import STREAMS
 from brokerage.states import JOB
 from monitoring.log_pieces import Pieces, end_with_report, legible
 from monitoring.queries.job import OutputRow, find_job, job_outputs
 from monitoring.stored_files import LARGEST, LARGEST_STREAM, TooLarge, Unreadable, content, log_pieces, signed_link, stream_of
 from monitoring.views.page import page, scope_of, show
+from workqueues.rules.jobs.log_streams import STREAMS
 from workqueues.states import LOG_TYPES, OUTPUT_FILE
 
 _LONGEST_NUMBER = 19
@@ -29,7 +29,8 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
     missing = asked if found.streams and asked and asked not in {stream.name for stream in found.streams} else ""
     context = {
         "job": job, "log": log, "found": found, "fault": fault, "final": final, "missing": missing[:100], "asked": asked,
-        "moved": _moved(job, log), "passed_on": LARGEST, "stream_passed_on": LARGEST_STREAM, "linked": bool(log and signed_link(log)),
+        "passed_on": LARGEST, "stream_passed_on": LARGEST_STREAM, "linked": bool(log and signed_link(log)),
+        "moved": _moved(job, log),
     }  # fmt: skip
     return show(request, "job_log.html", "jobs", context, knows=("stream", "from"))
 
