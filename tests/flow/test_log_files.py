@@ -25,7 +25,8 @@ from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.sql.prepared import Prepared, Rows
 from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, StorageEndpoint
-from brokerage.pilot.remote_storage import download
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.remote_storage import RemoteFile, download
 from brokerage.pilot.signed_urls import Grant, read_grant
 from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.job_document import job_document
@@ -34,6 +35,7 @@ from monitoring.log_pieces import PIECE
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, good, run_agents, take
 from tests.flow.test_log_pages import failed_with, links, pack
+from tests.storage_server.dripping import dripping
 from tests.storage_server.serving import Serving
 from workqueues.models import CatalogueFile, Replica
 
@@ -415,3 +417,35 @@ def test_behind_a_server_a_directory_keeps_a_file_but_no_log_beside_it(failed: t
     Replica.objects.update(removal_at=None)
     assert "stdout is no file" in doomed()
     assert (log.exists(), stdout.exists(), Replica.objects.exists()) == (False, True, False)
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX-", b"HTTP/1.1 404 Not Found\r\nX-"])
+def test_a_server_that_drips_holds_no_request_and_is_told(
+    client: Client, failed: tuple[int, Path], begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then never is a silence that a connection would be given up for."""
+    job_id, _ = failed
+    monkeypatch.setattr("monitoring.stored_files.READ_S", 0.3)
+    address, told = f"/jobs/{job_id}/log/", "storage ALPHA_DISK is too slow: its server had not sent all within 0.3 s"
+    with dripping(begin) as url:
+        StorageEndpoint.objects.update(url=url, path="")
+        assert told in client.get(address).content.decode()
+        for part in ("text", "file"):
+            answer = client.get(f"{address}{part}/", {"stream": "stdout"})
+            assert (answer.status_code, told in answer.content.decode()) == (503, True)
+
+
+def test_an_archive_that_drips_is_given_up_as_well(
+    client: Client, failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, _ = failed
+    monkeypatch.setattr("monitoring.stored_files.READ_S", 0.3)
+    monkeypatch.setattr("monitoring.stored_files._plain_pieces", missing_file)
+    monkeypatch.setattr(RemoteRoot, "head", lambda *_, **__: RemoteFile(1_000, "", "tag"))
+    with dripping(b'HTTP/1.1 200 OK\r\nETag: "tag"\r\nContent-Length: 1000\r\n\r\n') as url:
+        StorageEndpoint.objects.update(url=url, path="")
+        assert "had not sent all within 0.3 s" in client.get(f"/jobs/{job_id}/log/").content.decode()
+
+
+def missing_file(*_: Any) -> Any:
+    raise FileNotFoundError(errno.ENOENT, "no plain file")
