@@ -14,6 +14,8 @@ from django.utils.text import capfirst
 WIDTH, WIDE, HEIGHT = 720, 1_200, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
 """Room for the axes, in the units of the picture."""
+LETTER = 7.6
+"""Width of a letter of the axes, at most."""
 TICKS = 4
 """Lines across, at most one more."""
 DAY_S, HOUR_S = 86_400, 3_600
@@ -179,15 +181,16 @@ def _x(i: float, n: int, width: int) -> float:
 
 
 def _hours(times: Sequence[datetime], width: int) -> SafeString:
-    """Times along the lower edge: whole hours, or days."""
+    """Times along the lower edge: whole hours, or days; each as a whole within the picture."""
     span_s = (times[-1] - times[0]).total_seconds() if times else 0
     every_s = next((s for s in MARKS_S if span_s / s <= MOST_MARKS), 60 * DAY_S)
     form = "%H:%M:%S" if every_s < 60 else "%H:%M" if every_s < DAY_S else "%m-%d"
-    marks = [(i, at.astimezone(UTC)) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
+    marked = [(i, at) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
+    marks = [(_x(i, len(times), width), at.astimezone(UTC).strftime(form)) for i, at in marked]
     return format_html_join(
         "",
         '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((f"{min(max(_x(i, len(times), width), LEFT), width - 20):.1f}", HEIGHT - 6, at.strftime(form)) for i, at in marks),
+        ((f"{min(max(x, LEFT), width - LETTER * len(told) / 2):.1f}", HEIGHT - 6, told) for x, told in marks),
     )
 
 
