@@ -14,8 +14,8 @@ from django.utils.text import capfirst
 WIDTH, WIDE, HEIGHT = 720, 1_200, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
 """Room for the axes, in the units of the picture."""
-LETTER = 7.6
-"""Width of a letter of the axes, at most."""
+LETTER = 10
+"""Width of a letter of the axes, at most: on a narrow screen."""
 TICKS = 4
 """Lines across, at most one more."""
 DAY_S, HOUR_S = 86_400, 3_600
@@ -159,14 +159,20 @@ def _y(number: float, most: int) -> float:
 
 
 def _grid(most: int, width: int) -> SafeString:
-    """Lines across with their numbers."""
+    """Lines across with their numbers; those of a wide plot stand at its right end again, which a narrow screen shows first."""
     steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0)
     lines = [(most * i // steps, f"{_y(most * i // steps, most):.1f}") for i in range(steps + 1)]
-    return format_html_join(
+    grid = format_html_join(
         "",
         '<path class="axis" d="M{} {}H{}"/><text class="tick" x="{}" y="{}" dy="0.32em" text-anchor="end">{}</text>',
         ((LEFT, y, width - RIGHT, LEFT - 6, y, _short(number)) for number, y in lines),
     )
+    again = format_html_join(
+        "",
+        '<text class="tick again" x="{}" y="{}" dy="1em" text-anchor="end">{}</text>',
+        ((width - RIGHT, y, _short(number)) for number, y in lines[1:] if width > WIDTH),
+    )
+    return grid + again
 
 
 def _short(number: int) -> str:
