@@ -120,7 +120,7 @@ def test_from_a_draft_to_its_change_and_back(root: Client) -> None:
     seen = draft(root, sent)
     page = words(seen)
     assert "all VOs 150 files 200 files it stays 150 files 200 files" in page
-    assert "atlas none 20 it stays 150 files 20 files" in page
+    assert "atlas none 20 files it stays 150 files 20 files" in page
     assert "No kept decision could be taken again" in page
     assert ChangeSet.objects.count() == 1
     hidden = dict(re.findall(r'type="hidden" name="(base)" value="([^"]*)"', text(seen)))
