@@ -72,6 +72,10 @@ class PausedFiles:
         return f"{files} {wait}; {next_step} due at {self.due.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC."
 
 
+MOST_NAMED = 5
+"""Queues that a sentence names."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
     """Live jobs of a task at one computing queue, those that wait and those under a lease, and the pilots seen there lately.
@@ -335,12 +339,23 @@ def _jobs(task: TaskStatus) -> list[Reason]:
         if load.status != "online":
             which = "which is" if load.queues == 1 else "which are all"
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, {which} {load.status}.", "bad"))
-        elif not load.pilots and not load.leased:
-            lines.append(Reason("jobs", f"{jobs} at {load.queue}, where no pilot was seen in the last minutes.", "bad"))
-        else:
+        elif load.pilots or load.leased:
             pilots = f"; {_count(load.pilots, 'pilot is', 'pilots are')} there" if load.pilots else ""
             lines.append(Reason("jobs", f"{jobs} at {load.queue} for a pilot to be free{pilots}.", "idle"))
-    return lines
+    return [*lines, *_unserved(task.loads)]
+
+
+def _unserved(loads: Sequence[QueueLoad]) -> Iterator[Reason]:
+    """Jobs that wait where no pilot was seen: those of single queues in one line, as there may be many such queues."""
+    waiting = [load for load in loads if load.status == "online" and load.waiting > load.held]
+    idle = [load for load in waiting if not load.pilots and not load.leased]
+    for alike in ([load for load in idle if load.queues == 1], *([load] for load in idle if load.queues > 1)):
+        if alike:
+            jobs = _count(sum(load.waiting - load.held for load in alike), "job waits", "jobs wait")
+            more = len(alike) - MOST_NAMED
+            names = ", ".join(load.queue for load in alike[:MOST_NAMED])
+            names += f" and {_count(more, 'more queue', 'more queues')}" if more > 0 else ""
+            yield Reason("jobs", f"{jobs} at {names}, where no pilot was seen in the last minutes.", "bad")
 
 
 def _agent(task: TaskStatus) -> list[Reason]:

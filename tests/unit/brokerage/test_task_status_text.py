@@ -75,6 +75,11 @@ def test_a_task_that_ended_badly_tells_with_what_its_jobs_ended() -> None:
 def test_jobs_without_pilots_are_the_trouble() -> None:
     alone = replace(CALM, loads=(QueueLoad("ALPHA", "online", 5, 0, 0),))
     assert "5 jobs wait at ALPHA, where no pilot was seen" in said(alone) and reasons(alone)[0].tone == "bad"
+    many = replace(CALM, loads=tuple(QueueLoad(f"Q{n}", "online", 2, 0, 0) for n in range(9)))
+    told = [one.message for one in reasons(many) if "no pilot was seen" in one.message]
+    assert told == ["18 jobs wait at Q0, Q1, Q2, Q3, Q4 and 4 more queues, where no pilot was seen in the last minutes."]
+    open_to = replace(CALM, loads=(*many.loads, QueueLoad("any of 16 queues", "online", 6, 0, 0, queues=16)))
+    assert "6 jobs wait at any of 16 queues, where no pilot was seen" in said(open_to)
     assert "1 job waits at ALPHA for a pilot to be free; 2 pilots are there." in said(
         replace(CALM, loads=(QueueLoad("ALPHA", "online", 1, 0, 2),))
     )
