@@ -10,6 +10,7 @@ import argparse
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from broker_site.client.command.filter_words import FILTERS
 from broker_site.client.command.grammar import Verb, option
 from broker_site.client.command.session import Session
 from broker_site.client.errors import OK
@@ -19,6 +20,8 @@ Tree = Mapping[tuple[str, ...], Sequence[tuple[str, str]]]
 """Words said so far -> words that may come next, each with what it does."""
 Live = Mapping[tuple[str, ...], str]
 
+STATES = ("-s", "--status")
+"""Options of a list behind which states stand."""
 LIVE = {
     "task": "task ls -q -n 30", "get": "task ls -q -n 30", "job": "job ls -q -n 30", "logs": "job ls -q -n 30",
     "queue": "queue ls -q -n 0", "share": "share tree -q", "dataset": "dataset ls -q -n 30",
@@ -52,7 +55,28 @@ def _tree(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tu
             about = parser._get_formatter()._expand_help(action) if action.help else ""
             words += [(name, about) for name in action.option_strings]
             words += [(str(choice), about) for choice in action.choices or () if not action.option_strings]
+            words += [(word, about) for word in _filter_words(action.dest, said)]
     yield said, words
+
+
+def _filter_words(argument: str, said: tuple[str, ...]) -> Iterator[str]:
+    """NAME=VALUE where the values of a filter are known, else NAME=."""
+    for name, values in FILTERS.get(_list_of(said), {}).items() if argument == "filters" else ():
+        yield from (f"{name}={value}" for value in values or ("",))
+
+
+def _list_of(said: tuple[str, ...]) -> str:
+    """The rows that a list lists; `ls` alone lists tasks. Empty for another command."""
+    if said[-1:] != ("ls",):
+        return ""
+    return said[0] if said[1:] else "task"
+
+
+def _states(tree: Tree) -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
+    """Lists with an option that takes states, and these."""
+    for said, words in tree.items():
+        if _list_of(said) in FILTERS and any(word == STATES[0] for word, _ in words):
+            yield said, FILTERS[_list_of(said)]["status"]
 
 
 def _live(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -90,8 +114,19 @@ def _bash(tree: Tree, live: Live) -> Iterator[str]:
     for pattern, command in _cases(live):
         yield f'        {pattern}) words="$words $({ASK} {command} {FILTER})" ;;'
     yield "    esac"
-    yield '    COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))'
-    yield '    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))'
+    yield '    case "$said/${COMP_WORDS[COMP_CWORD-1]}" in'
+    for said, states in _states(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in STATES)
+        yield f"        {key}) words={shlex.quote(' '.join(states))} ;;"
+    yield "    esac"
+    # Bash cuts a word at =: what stands before belongs to it, and is there already.
+    yield '    local typed="${COMP_WORDS[COMP_CWORD]}" before=""'
+    yield '    if [ "$typed" = = ]; then before="${COMP_WORDS[COMP_CWORD-1]}="; typed=""'
+    yield '    elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then before="${COMP_WORDS[COMP_CWORD-2]}="; fi'
+    yield '    COMPREPLY=($(compgen -W "$words" -- "$before$typed"))'
+    yield '    COMPREPLY=("${COMPREPLY[@]#"$before"}")'
+    yield '    [ -n "${COMPREPLY[*]}" ] || COMPREPLY=($(compgen -f -- "$typed"))'
+    yield "    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null"
     yield "}"
     yield "complete -F _broker broker"
 
@@ -116,6 +151,11 @@ def _zsh(tree: Tree, live: Live) -> Iterator[str]:
     for pattern, command in _cases(live):
         yield f'        ({pattern}) choices+=(${{(f)"$({ASK} {command} {FILTER})"}}) ;;'
     yield "    esac"
+    yield '    case "$said/${words[CURRENT-1]}" in'
+    for said, states in _states(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in STATES)
+        yield f"        ({key}) choices=({' '.join(states)}) ;;"
+    yield "    esac"
     yield "    _describe command choices || _files"
     yield "}"
     yield "compdef _broker broker"
@@ -135,6 +175,10 @@ def _fish(tree: Tree, live: Live) -> Iterator[str]:
         for word, about in words:
             condition = _fish_text(f'__broker_said "{key}"')
             yield f"complete -c broker -n {condition} -a {_fish_text(word)} -d {_fish_text(about)}"
+    for said, states in _states(tree):
+        key = "".join(f" {word}" for word in said)
+        condition = _fish_text(f'__broker_said "{key}"; and contains -- (commandline -opc)[-1] {" ".join(STATES)}')
+        yield f"complete -c broker -n {condition} -a {_fish_text(' '.join(states))}"
     for said, command in live.items():
         condition = _fish_text(f'__broker_said "{"".join(f" {word}" for word in said)}"')
         yield f"complete -c broker -n {condition} -a {_fish_text(f'(env {ASK} {command} {FILTER})')}"
