@@ -14,6 +14,8 @@ from django.utils.text import capfirst
 WIDTH, WIDE, HEIGHT = 720, 1_200, 220
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 10, 24
 """Room for the axes, in the units of the picture."""
+LETTER = 10
+"""Width of a letter of the axes, at most: on a narrow screen."""
 TICKS = 4
 """Lines across, at most one more."""
 DAY_S, HOUR_S = 86_400, 3_600
@@ -157,14 +159,20 @@ def _y(number: float, most: int) -> float:
 
 
 def _grid(most: int, width: int) -> SafeString:
-    """Lines across with their numbers."""
+    """Lines across with their numbers; those of a wide plot stand at its right end again, which a narrow screen shows first."""
     steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0)
     lines = [(most * i // steps, f"{_y(most * i // steps, most):.1f}") for i in range(steps + 1)]
-    return format_html_join(
+    grid = format_html_join(
         "",
         '<path class="axis" d="M{} {}H{}"/><text class="tick" x="{}" y="{}" dy="0.32em" text-anchor="end">{}</text>',
         ((LEFT, y, width - RIGHT, LEFT - 6, y, _short(number)) for number, y in lines),
     )
+    again = format_html_join(
+        "",
+        '<text class="tick again" x="{}" y="{}" dy="1em" text-anchor="end">{}</text>',
+        ((width - RIGHT, y, _short(number)) for number, y in lines[1:] if width > WIDTH),
+    )
+    return grid + again
 
 
 def _short(number: int) -> str:
@@ -179,15 +187,16 @@ def _x(i: float, n: int, width: int) -> float:
 
 
 def _hours(times: Sequence[datetime], width: int) -> SafeString:
-    """Times along the lower edge: whole hours, or days."""
+    """Times along the lower edge: whole hours, or days; each as a whole within the picture."""
     span_s = (times[-1] - times[0]).total_seconds() if times else 0
     every_s = next((s for s in MARKS_S if span_s / s <= MOST_MARKS), 60 * DAY_S)
     form = "%H:%M:%S" if every_s < 60 else "%H:%M" if every_s < DAY_S else "%m-%d"
-    marks = [(i, at.astimezone(UTC)) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
+    marked = [(i, at) for i, at in enumerate(times) if at.timestamp() % every_s == 0]
+    marks = [(_x(i, len(times), width), at.astimezone(UTC).strftime(form)) for i, at in marked]
     return format_html_join(
         "",
         '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
-        ((f"{min(max(_x(i, len(times), width), LEFT), width - 20):.1f}", HEIGHT - 6, at.strftime(form)) for i, at in marks),
+        ((f"{min(max(x, LEFT), width - LETTER * len(told) / 2):.1f}", HEIGHT - 6, told) for x, told in marks),
     )
 
 

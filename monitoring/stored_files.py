@@ -21,24 +21,26 @@ from typing import IO, NamedTuple
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from brokerage.models import StorageEndpoint
-from brokerage.pilot.connections import kept_connections
+from brokerage.pilot.connections import in_time, kept_connections
 from brokerage.pilot.joblog import CUT_LINE
 from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.signed_urls import Grant, signed_url
 from brokerage.pilot.storage_root import StorageDown, StorageRoot, file_below
 from brokerage.queries.signed_places import storage_key
-from brokerage.rules.grid.log_streams import STREAMS, stream_file
 from monitoring.log_pieces import Pieces, Readable, in_order, pieces, plain_piece
 from monitoring.queries.copies import Copy
 from monitoring.queries.database import alias
 from monitoring.queries.job import OutputRow
 from monitoring.templatetags.show import size as in_words
+from workqueues.rules.jobs.log_streams import STREAMS, stream_file
 
 LARGEST = 10_000_000
 """Bytes of a file that the server passes on; larger ones come from the storage itself."""
 LARGEST_STREAM = LARGEST + CUT_LINE
 """The same of a stream of a log."""
 LINK_LIFE_S = 60
+READ_S = 30.0
+"""How long storage servers may take for all that a request reads of them."""
 _READING = threading.BoundedSemaphore()
 
 
@@ -124,7 +126,7 @@ def _reading(output: OutputRow) -> Iterator[None]:
     if not _READING.acquire(timeout=2.0):
         raise Unreadable("Another file is being read just now; try again in a moment.")
     try:
-        with kept_connections():
+        with kept_connections(), in_time(READ_S):
             yield
     except (OSError, tarfile.TarError, EOFError, zlib.error) as problem:
         raise Unreadable(f"{output.lfn} cannot be read: {problem}.") from problem

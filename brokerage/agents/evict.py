@@ -28,7 +28,7 @@ from brokerage.rules.grid.storage_root import RootLook
 from brokerage.rules.transfers.caches import bytes_short
 from brokerage.transfers.choice import NoBackend, backend_of
 from brokerage.transfers.patience import StorageThreads
-from brokerage.transfers.port import StoredCopy
+from brokerage.transfers.port import FileFault, NotRemovable, StoredCopy
 
 BATCH = 500
 LONGEST_S = 60.0
@@ -74,7 +74,10 @@ def _mark_where_short(run: Run, roots: Mapping[str, StorageRoot | RemoteRoot], e
 
 
 def _removed(run: Run, copies: Sequence[DoomedCopy]) -> tuple[list[DoomedCopy], set[str]]:
-    """Let what moves files remove copies: those that are gone, and the storages where something went wrong."""
+    """Let what moves files remove copies: those that are gone, and the storages at which no further ones are to be tried now.
+
+    What stands in the place of a log's plain file and cannot be removed holds up no log: it is told, and stays.
+    """
     gone, faults = [copy for copy in copies if copy.shared], dict[StoredCopy, str]()
     of_vo: dict[str, list[DoomedCopy]] = defaultdict(list)
     for copy in copies:
@@ -87,11 +90,16 @@ def _removed(run: Run, copies: Sequence[DoomedCopy]) -> tuple[list[DoomedCopy], 
             told = backend_of(vo).delete(places)
         except (NoBackend, OSError) as error:
             told = dict.fromkeys(places, str(error))
-        gone += [copy for copy, of_copy in stored.items() if told.keys().isdisjoint(of_copy)]
+        gone += [copy for copy, of_copy in stored.items() if not any(_holds(told, place, copy) for place in of_copy)]
         faults |= told
     at: dict[str, list[str]] = defaultdict(list)
     for place, fault in faults.items():
         at[place.storage].append(fault)
     for name, wrong in at.items():
         run.leave(f"storage {name}", RuntimeError(f"{wrong[0]}" + (f", and {len(wrong) - 1} more" if wrong[1:] else "")))
-    return gone, set(at)
+    return gone, {place.storage for place, fault in faults.items() if not isinstance(fault, FileFault)}
+
+
+def _holds(told: Mapping[StoredCopy, str], place: StoredCopy, copy: DoomedCopy) -> bool:
+    """Whether what was told of this place of a copy keeps the copy."""
+    return place in told and not (place.path in copy.beside and isinstance(told[place], NotRemovable))

@@ -115,7 +115,7 @@ class QueueFilter(ListFilter):
     maxrss = NumberFilter(label="Memory", most=1 << 31, help_text="MB of a slot; 0: no limit")
     maxwdir = NumberFilter(label="Disk", most=1 << 31, help_text="MB of a slot; 0: no limit")
     maxtime = NumberFilter(label="Longest job", most=1 << 31, help_text="s; 0: no limit")
-    last_start = TimeFilter(label="Last start", help_text="when a job last started there")
+    last_start = TimeFilter(label="Last start", help_text="when a job last started there, to a minute")
 
 
 PILOT_STATES = ("busy", "idle", "quiet", "gone")

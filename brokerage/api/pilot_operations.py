@@ -15,7 +15,7 @@ from broker_site.foundation.rest.plain_operations import tells
 from brokerage.rules.dispatch.pilot_messages import Heartbeat, JobRequest, PastLeases, Registration, Reports, ResourceAttributes
 from brokerage.rules.dispatch.settlement import Report
 from brokerage.rules.dispatch.why_nothing import Reason
-from brokerage.rules.grid.log_streams import Stream
+from workqueues.rules.jobs.log_streams import Stream
 
 
 class LocalStorage(TypedDict):

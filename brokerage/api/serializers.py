@@ -248,6 +248,7 @@ class QueueShown(serializers.ModelSerializer[ComputingQueue]):
             "overrides", "source", "good_at", "fault", "fault_since", "gone_at",
         )  # fmt: skip
         read_only_fields = fields
+        extra_kwargs = {"last_start": {"help_text": "when a job last began there; noted once a minute at most"}}
 
     def get_jobs(self, queue: ComputingQueue) -> dict[str, int]:
         """The counts that the view read for all queues at once."""

@@ -57,9 +57,13 @@ INSERT INTO brokerage_matchgauge (site_id, attribute, value, ce)
 SELECT %s, v.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS v ON CONFLICT DO NOTHING
 """
 _GONE = """
-DELETE FROM brokerage_matchgauge
-WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+DELETE FROM brokerage_matchgauge WHERE id IN (
+    SELECT id FROM brokerage_matchgauge
+    WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+    ORDER BY id FOR UPDATE
+)
 """
+"""Locked in the order in which matches lock them."""
 _PILOT_CE = Prepared(
     "note_ces",
     "uuid, uuid, text[]",

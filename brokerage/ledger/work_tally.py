@@ -1,7 +1,7 @@
 """What jobs that finished had worked through, and how long jobs waited that began, among the changes that are counted.
 
-Merging is left out of the work: what it puts together was counted when it was made. Waits are kept by VO, by queue, and by share
-and kind alone: each class of them is a row.
+What is work: `brokerage.queries.job_work`. Waits are kept by VO, by queue, and by share and kind alone: each class of them is a
+row.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any
 from django.db import connection
 
 from brokerage.ledger.tally_groups import NO_GROUP, Group
-from brokerage.rules.facts.job_kind import MERGING_KINDS
+from brokerage.queries import job_work
 from brokerage.rules.facts.rollups import COLUMNS, EVENTS, FILES, Family
 from brokerage.rules.facts.wait_classes import BOUNDS_S, WAITS
 from brokerage.states import JOB
 
-_MERGING = ", ".join(str(kind.value) for kind in MERGING_KINDS)
 _BEGAN = f"c.old IN ({JOB.starting.sql}) AND c.new IN ({JOB.begun.sql})"
 _WORK = f"""
 WITH changed AS MATERIALIZED ({{batch}})
@@ -27,8 +26,8 @@ SELECT date_trunc('minute', c.at), v.what, coalesce(t.vo, ''), coalesce(q.name, 
 FROM changed c JOIN brokerage_jobspec s ON s.job_id = c.job_id JOIN brokerage_job j ON j.id = c.job_id
     LEFT JOIN workqueues_task t ON t.id = j.task_id LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
     CROSS JOIN LATERAL (
-        SELECT '{FILES}', s.n_input_files::bigint WHERE c.new = 'finished' AND j.kind NOT IN ({_MERGING})
-        UNION ALL SELECT '{EVENTS}', s.n_events WHERE c.new = 'finished' AND j.kind NOT IN ({_MERGING})
+        SELECT '{FILES}', {job_work.INPUT_FILES} WHERE c.new = 'finished' AND {job_work.IS_WORK}
+        UNION ALL SELECT '{EVENTS}', s.n_events WHERE c.new = 'finished' AND {job_work.IS_WORK}
         UNION ALL
         SELECT (%(waits)s::text[])[1 + width_bucket(extract(epoch FROM c.at - s.created_at)::float8, %(bounds)s::float8[])], 1
         WHERE {_BEGAN}

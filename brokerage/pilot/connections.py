@@ -6,9 +6,12 @@ Not here: what is asked over them (`remote_storage`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import http.client
 import select
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -19,6 +22,13 @@ CONNECT_S = 5.0
 _OF_THREAD = threading.local()
 
 Connection = http.client.HTTPConnection
+
+
+class TooSlow(OSError):
+    """All that was asked within `in_time` took too long; nothing is known of the storage."""
+
+    def __init__(self, storage: str, seconds: float) -> None:
+        super().__init__(errno.ETIME, f"storage {storage} is too slow: its server had not sent all within {seconds:g} s")
 
 
 @contextlib.contextmanager
@@ -32,6 +42,19 @@ def kept_connections() -> Iterator[None]:
         del _OF_THREAD.idle
         for connection in idle.values():
             connection.close()
+
+
+@contextlib.contextmanager
+def in_time(seconds: float) -> Iterator[None]:
+    """Within the block this thread talks to servers for so long at most, over any number of requests; then TooSlow.
+
+    The time-outs of a connection are of its silence: a server that sends a byte now and then would never meet one.
+    """
+    _OF_THREAD.until, _OF_THREAD.allowed = time.monotonic() + seconds, seconds
+    try:
+        yield
+    finally:
+        del _OF_THREAD.until, _OF_THREAD.allowed
 
 
 def is_kept() -> bool:
@@ -49,13 +72,58 @@ def free(connection: Connection, response: http.client.HTTPResponse) -> None:
 @contextlib.contextmanager
 def connected(storage: str, url: str, seconds: float) -> Iterator[Connection]:
     """A connection to the server of an address; StorageDown when there is none. It is closed after, unless it is free."""
+    if (left := _left(storage)) is not None:
+        seconds = min(seconds, left)
     connection = _idle(url) or _new(storage, url, seconds)
     connection.sock.settimeout(seconds)
     try:
-        yield connection
+        with _ended(storage, connection, left):
+            yield connection
     finally:
         if getattr(_OF_THREAD, "idle", {}).get(_server(connection)) is not connection:
             connection.close()
+
+
+def _left(storage: str) -> float | None:
+    """How long this thread may go on; None: it has no end. Raises TooSlow."""
+    until: float | None = getattr(_OF_THREAD, "until", None)
+    if until is None:
+        return None
+    if (left := until - time.monotonic()) <= 0:
+        raise TooSlow(storage, _OF_THREAD.allowed)
+    return left
+
+
+@contextlib.contextmanager
+def _ended(storage: str, connection: Connection, left: float | None) -> Iterator[None]:
+    """End what goes on over the connection after this time, wherever in it the thread waits. What came until then may look
+    whole and is not.
+    """
+    if left is None:
+        yield
+        return
+    over, sock = threading.Event(), connection.sock
+
+    def end() -> None:
+        over.set()
+        with contextlib.suppress(OSError):
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)  # not that of TLS, which would reckon with a reader that has ended
+
+    timer = threading.Timer(left, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception as problem:
+        if over.is_set() or time.monotonic() >= _OF_THREAD.until:
+            raise TooSlow(storage, _OF_THREAD.allowed) from problem
+        raise
+    finally:
+        timer.cancel()
+    if over.is_set():
+        if getattr(_OF_THREAD, "idle", {}).get(_server(connection)) is connection:
+            del _OF_THREAD.idle[_server(connection)]
+        raise TooSlow(storage, _OF_THREAD.allowed)
 
 
 def _new(storage: str, url: str, seconds: float) -> Connection:

@@ -10,10 +10,10 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared, Rows
 from brokerage.queries.signed_places import Endpoint, Holder, output_place, source_place, stream_place
 from brokerage.rules.facts.job_kind import METADATA_FILE, JobKind
-from brokerage.rules.grid.log_streams import STREAMS, stream_file
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
 from workqueues.rules.jobs.dataset_attributes import read_attributes
 from workqueues.rules.jobs.job_parameters import compiled, compiled_name
+from workqueues.rules.jobs.log_streams import STREAMS, stream_file
 from workqueues.states import LOG_TYPES, PREMERGED_TYPES
 
 _COLUMNS = f"""

@@ -16,7 +16,7 @@ from broker_site.foundation import gdpconfig
 from broker_site.foundation.kernel import clock
 from brokerage.pilot.joblog import CUT_LINE
 from brokerage.pilot.signed_urls import MOST_BYTES, Grant, signed_url
-from brokerage.rules.grid.log_streams import STREAMS
+from workqueues.rules.jobs.log_streams import STREAMS
 
 MB = 10**6
 LOG_STREAMS = len(STREAMS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db.models import Exists, OuterRef, Subquery
 
 from brokerage.models import JobSpec
-from brokerage.rules.grid.log_streams import stream_files
 from workqueues.models import CatalogueDataset, Dataset, File, Replica
+from workqueues.rules.jobs.log_streams import stream_files
 from workqueues.states import LOG_TYPES
 
 READ_AT_ONCE = 5000

@@ -215,7 +215,8 @@ def publish_part(served: Served, grant: Grant, wanted: str) -> Stored:
 def remove_file(served: Served, grant: Grant, wanted: str, size: int | None) -> int:
     """Remove what an attempt at a job has written: its part, and the file if it has this etag; how many were there.
 
-    For the broker's own (job 0): the file, if it has this etag or size as far as they are told. FileNotFoundError, StorageDown.
+    For the broker's own (job 0): the file, if it has this etag or size as far as they are told.
+    FileNotFoundError, FileExistsError (a directory), StorageDown.
     """
     *folders, name = parts_of(grant.name)
     with served.root.opened() as root, contextlib.ExitStack() as held:
@@ -230,9 +231,17 @@ def remove_file(served: Served, grant: Grant, wanted: str, size: int | None) -> 
         elif there is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         if there is not None and _is_meant(there, grant, wanted, size):
-            (folder / name).unlink(missing_ok=True)
+            _remove(folder / name)
             removed += 1
         return removed
+
+
+def _remove(file: Path) -> None:
+    """FileExistsError where it is a directory: not to be told as if nothing stood there."""
+    try:
+        file.unlink(missing_ok=True)
+    except IsADirectoryError:
+        raise FileExistsError(errno.EEXIST, "it is no file") from None
 
 
 def _is_meant(there: Identity, grant: Grant, wanted: str, size: int | None) -> bool:

@@ -5,6 +5,7 @@ Here: what happens on storage. Not here: which copies go, and that they are gone
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import time
@@ -12,9 +13,11 @@ from collections.abc import Sequence
 
 from brokerage.pilot.remote_root import RemoteRoot
 from brokerage.pilot.storage_root import MARKER, StorageDown, StorageRoot
+from brokerage.transfers.port import FileFault, NotRemovable
 
 LONGEST_PATH = 1024
 LATE = "no time was left for it"
+_FORBIDDEN = (errno.EPERM, errno.EACCES)
 
 
 def remove_copies(root: StorageRoot | RemoteRoot, paths: Sequence[str], patience_s: float) -> list[str]:
@@ -43,24 +46,28 @@ def path_fault(path: str) -> str:
 def _removed_at_server(root: RemoteRoot, path: str, end: float) -> str:
     """The server keeps its mark itself, and follows no links."""
     if fault := path_fault(path):
-        return fault
+        return FileFault(fault)
     if time.monotonic() > end:
         return LATE
     try:
         root.remove(path)
+    except FileExistsError:
+        return NotRemovable(f"{path} is no file")
     except StorageDown:
         raise
-    except OSError as problem:
+    except PermissionError as problem:  # it takes none of our addresses
         return f"{path} cannot be removed: {problem.strerror}"
+    except OSError as problem:
+        return FileFault(f"{path} cannot be removed: {problem.strerror}")
     return ""
 
 
 def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
     if fault := path_fault(path):
-        return fault
+        return FileFault(fault)
     parts = path.split("/")
     if path in (MARKER, root.mark_path):
-        return f"{path} marks the root"
+        return FileFault(f"{path} marks the root")
     try:
         folder = os.open(opened, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -69,7 +76,7 @@ def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
                 os.close(folder)
                 folder = inner
             if not stat.S_ISREG(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode):
-                return f"{path} is no file"
+                return NotRemovable(f"{path} is no file")
             if time.monotonic() > end:
                 return LATE
             os.unlink(parts[-1], dir_fd=folder)
@@ -78,5 +85,6 @@ def _removed(root: StorageRoot, opened: str, path: str, end: float) -> str:
     except FileNotFoundError:
         return ""
     except OSError as problem:
-        return f"{path} cannot be removed: {problem.strerror}"
+        kind = NotRemovable if problem.errno in _FORBIDDEN else FileFault
+        return kind(f"{path} cannot be removed: {problem.strerror}")
     return ""

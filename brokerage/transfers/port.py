@@ -58,6 +58,18 @@ class StoredCopy:
     path: str
 
 
+class FileFault(str):
+    """Why one copy may still be there, where nothing else at its storage is concerned."""
+
+    __slots__ = ()
+
+
+class NotRemovable(FileFault):
+    """The same where trying again is of no use: what stands there is no file, or must not be removed."""
+
+    __slots__ = ()
+
+
 class Backend(Protocol):
     """What moves files. Any call may raise; what was asked is then asked again.
 
@@ -85,5 +97,6 @@ class Backend(Protocol):
     def delete(self, copies: Collection[StoredCopy]) -> Mapping[StoredCopy, str]:
         """Remove these: those that may still be there, and why, in words. A copy that is not there is removed.
 
+        Words that are a FileFault are about that copy alone; others are taken to be about its whole storage.
         Some are of no catalogue: the streams of a log, plain files beside it.
         """

@@ -14,7 +14,7 @@ from broker_site.foundation.access.permissions import VoScope
 from brokerage.queries.dataset_places import PlaceOfDataset, dataset_places
 from monitoring.queries.database import alias
 from workqueues.models import Dataset
-from workqueues.states import INPUT_TYPES
+from workqueues.states import INPUT_TYPES, NUMBERED_TYPES
 
 MOST_FILES = 100_000
 """Files of one dataset that are counted by state and by storage."""
@@ -89,6 +89,11 @@ class DatasetDetails:
     others: Sequence[DatasetRow]
     capped: bool
 
+    @property
+    def in_catalogue(self) -> bool:
+        """Whether it is data that a catalogue may have."""
+        return self.row.type not in NUMBERED_TYPES
+
 
 def visible_datasets(scope: VoScope) -> QuerySet[Dataset]:
     """All datasets of tasks of these VOs, to filter further: a list of them has an index."""
@@ -129,6 +134,6 @@ def dataset_details(dataset: Dataset, scope: VoScope) -> DatasetDetails:
         by_state=by_state,
         copies=copies,
         places=dataset_places([dataset.id], using).get(dataset.id, ()),
-        others=dataset_rows(others.order_by("-id")[:MOST_OTHERS]),
+        others=dataset_rows(others.order_by("-id")[:MOST_OTHERS]) if dataset.type not in NUMBERED_TYPES else [],
         capped=sum(by_state.values()) >= MOST_FILES,
     )

@@ -14,6 +14,7 @@ from brokerage.models import JobInput
 from monitoring.queries.copies import Copy, copies_of
 from monitoring.queries.database import alias
 from workqueues.models import File, FileChange
+from workqueues.states import NUMBERED_TYPES
 
 SAME = (
     "id", "lfn", "dataset_id", "task_id", "type", "status", "held", "fsize", "n_events", "attempt_nr", "max_attempt",
@@ -69,6 +70,11 @@ class FileDetails:
     copies: Sequence[Copy]
     uses: Sequence[FileUse]
     changes: Sequence[FileChange]
+
+    @property
+    def in_catalogue(self) -> bool:
+        """Whether it is a file that a catalogue may have."""
+        return self.row.type not in NUMBERED_TYPES
 
 
 def visible_files(scope: VoScope) -> QuerySet[File]:

@@ -15,6 +15,7 @@ from typing import Any
 from django.db import connections
 
 from broker_site.foundation.kernel import clock
+from brokerage.queries import job_work
 from brokerage.queries.automatic_steps import step_of
 from brokerage.states import JOB
 from monitoring.histograms import Histogram
@@ -53,8 +54,9 @@ SELECT j.status, q.name, j.step, j.n, j.last_hour, j.by_step FROM (
 # The ids are picked in the index, before any row is read.
 _SUMS = f"""
 WITH picked AS MATERIALIZED (SELECT id FROM brokerage_job WHERE task_id = %(task)s AND id %% %(every)s = 0)
-SELECT {_STEP}, sum(s.n_input_files)::bigint * %(every)s, sum(s.n_events)::bigint * %(every)s
-FROM picked JOIN brokerage_job j ON j.id = picked.id AND j.status = 'finished' JOIN brokerage_jobspec s ON s.job_id = j.id
+SELECT {_STEP}, sum({job_work.INPUT_FILES})::bigint * %(every)s, sum(s.n_events)::bigint * %(every)s
+FROM picked JOIN brokerage_job j ON j.id = picked.id AND j.status = 'finished' AND {job_work.IS_WORK}
+    JOIN brokerage_jobspec s ON s.job_id = j.id
 GROUP BY 1
 """
 _PSS, _RSS = (

@@ -114,6 +114,12 @@ def age(at: datetime | None) -> SafeString | str:
 
 
 @register.filter
+def age_to_a_minute(at: datetime) -> SafeString | str:
+    """How long ago something was that is noted at most once a minute: within one it may have been again."""
+    return "less than a minute ago" if (clock.now() - at).total_seconds() < 60 else age(at)
+
+
+@register.filter
 def due(at: datetime | None) -> SafeString | str:
     """When something is to happen: `in ...`, and `now` from that time on."""
     if at is None:

@@ -14,6 +14,7 @@ from monitoring.log_pieces import Pieces, end_with_report, legible
 from monitoring.queries.job import OutputRow, find_job, job_outputs
 from monitoring.stored_files import LARGEST, LARGEST_STREAM, TooLarge, Unreadable, content, log_pieces, signed_link, stream_of
 from monitoring.views.page import page, scope_of, show
+from workqueues.rules.jobs.log_streams import STREAMS
 from workqueues.states import LOG_TYPES, OUTPUT_FILE
 
 _LONGEST_NUMBER = 19
@@ -29,6 +30,7 @@ def job_log(request: HttpRequest, job_id: int) -> HttpResponseBase:
     context = {
         "job": job, "log": log, "found": found, "fault": fault, "final": final, "missing": missing[:100], "asked": asked,
         "passed_on": LARGEST, "stream_passed_on": LARGEST_STREAM, "linked": bool(log and signed_link(log)),
+        "moved": _moved(job, log),
     }  # fmt: skip
     return show(request, "job_log.html", "jobs", context, knows=("stream", "from"))
 
@@ -38,9 +40,9 @@ def job_log_text(request: HttpRequest, job_id: int) -> HttpResponseBase:
     """One piece of one stream of the log as plain text, with its place in the stream in the headers."""
     job = _visible_job(request, job_id)
     name = request.GET.get("stream", "")
-    _, found, fault = _log_of(job, _begins(request), name)
+    log, found, fault = _log_of(job, _begins(request), name)
     if fault:
-        return _plain(f"The log cannot be shown. {fault}\n", status=503)
+        return _plain(f"{' '.join(filter(None, ['The log cannot be shown.', fault, _moved(job, log)]))}\n", status=503)
     stream = next((stream for stream in found.streams if stream.name == name), None)
     if stream is None:
         names = ", ".join(legible(stream.name.encode("utf-8", "replace")) for stream in found.streams)
@@ -60,7 +62,8 @@ def job_log_file(request: HttpRequest, job_id: int) -> HttpResponseBase:
         logs = _stored_logs(job)
         stream = stream_of(logs[0], name) if logs else None
         if stream is None:
-            return _plain("It is no file of its own on storage; the archive of the log may have it.\n", status=404)
+            why = _moved(job, logs[0]) if logs and name in STREAMS else ""
+            return _plain(f"It is no file of its own on storage; {why or 'the archive of the log may have it.'}\n", status=404)
         if "Authorization" not in request.headers and (link := signed_link(stream)):
             return _to_storage(link)
         answer = _plain(content(stream, LARGEST_STREAM))
@@ -93,6 +96,18 @@ def _begins(request: HttpRequest) -> dict[str, int]:
 
 def _stored_logs(job: Job) -> list[OutputRow]:
     return [output for output in job_outputs(job.id, type__in=LOG_TYPES, status__in=OUTPUT_FILE.stored) if output.copies]
+
+
+def _moved(job: Job, log: OutputRow | None) -> str:
+    """Where the plain files of a log have gone that was brought away from where its job wrote it; empty where it was not."""
+    wrote = job.spec.storage if log is not None and hasattr(job, "spec") else ""
+    if log is None or not wrote or wrote in {copy.storage for copy in log.copies}:
+        return ""
+    there = ", ".join(copy.storage for copy in log.copies)
+    return (
+        f"the job wrote its log at {wrote}, and the archive alone was brought to {there}: plain files of its streams went with "
+        f"the copy at {wrote}. The archive has them."
+    )
 
 
 def _log_of(job: Job, begins: Mapping[str, int], only: str = "") -> tuple[OutputRow | None, Pieces, str]:

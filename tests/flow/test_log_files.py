@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -24,14 +25,17 @@ from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.sql.prepared import Prepared, Rows
 from brokerage.ledger.lease import Lease
 from brokerage.models import ComputingQueue, StorageEndpoint
-from brokerage.pilot.remote_storage import download
+from brokerage.pilot.remote_root import RemoteRoot
+from brokerage.pilot.remote_storage import RemoteFile, download
 from brokerage.pilot.signed_urls import Grant, read_grant
+from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.job_document import job_document
 from brokerage.queries.signed_places import storage_key
 from monitoring.log_pieces import PIECE
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, good, run_agents, take
 from tests.flow.test_log_pages import failed_with, links, pack
+from tests.storage_server.dripping import dripping
 from tests.storage_server.serving import Serving
 from workqueues.models import CatalogueFile, Replica
 
@@ -180,6 +184,49 @@ def test_where_they_are_not_all_there_the_page_unpacks_the_archive(
     assert (whole.status_code, "the archive of the log may have it" in whole.content.decode()) == (404, True)
 
 
+def collected(folder: Path) -> Path:
+    """The log is brought to another storage, as collection does it, and its copy where the job wrote it goes: where it is now."""
+    root = folder / "collected"
+    root.mkdir()
+    (root / MARKER).write_text("BETA_DISK\n")
+    endpoint = StorageEndpoint.objects.get()
+    StorageEndpoint.objects.bulk_create([replaced(endpoint, name="BETA_DISK", path=str(root))])
+    copy = Replica.objects.get()
+    brought = root / copy.path
+    brought.parent.mkdir(parents=True)
+    pack(brought, {"pilot.log": b"", "stdout": b"of the archive", "stderr": b"of the archive"})
+    Replica.objects.create(file=copy.file, storage="BETA_DISK", path=copy.path)
+    Replica.objects.filter(id=copy.id).update(state="deleting")
+    run_agent("evict", looked=True)
+    assert [left.storage for left in Replica.objects.all()] == ["BETA_DISK"]
+    return brought
+
+
+def replaced(endpoint: StorageEndpoint, **values: Any) -> StorageEndpoint:
+    """Another endpoint like this one."""
+    fields = {field.attname: getattr(endpoint, field.attname) for field in endpoint._meta.concrete_fields}
+    return StorageEndpoint(**{**fields, **values})
+
+
+def test_of_a_log_that_was_brought_elsewhere_the_archive_is_shown_and_it_is_told_where_its_files_went(
+    client: Client, failed: tuple[int, Path], tmp_path: Path
+) -> None:
+    job_id, log = failed
+    log.write_bytes(b"archive")
+    store(log)
+    address, told = f"/jobs/{job_id}/log/", "the job wrote its log at ALPHA_DISK, and the archive alone was brought to BETA_DISK"
+    assert told not in client.get(address).content.decode()
+    brought = collected(tmp_path)
+    page = client.get(address).content.decode()
+    assert (page.count("of the archive"), told in page, "the whole file" in page) == (2, True, False)
+    refused = client.get(f"{address}file/", {"stream": "stdout"})
+    assert (refused.status_code, told in refused.content.decode()) == (404, True)
+    assert client.get(f"{address}text/", {"stream": "stdout"}).content == b"of the archive"
+    brought.unlink()
+    gone = client.get(f"{address}text/", {"stream": "stdout"})
+    assert (gone.status_code, told in gone.content.decode()) == (503, True)
+
+
 def swept(*arguments: str) -> dict[str, Any]:
     out = io.StringIO()
     with contextlib.suppress(SystemExit):
@@ -257,18 +304,52 @@ def test_an_output_that_goes_takes_no_file_along_that_is_called_like_a_stream(tm
     assert (output.exists(), other.exists()) == (False, True)
 
 
-def test_a_log_whose_streams_cannot_be_removed_is_tried_again(failed: tuple[int, Path]) -> None:
+def test_a_directory_in_the_place_of_a_plain_file_is_told_and_keeps_no_log(failed: tuple[int, Path]) -> None:
     _, log = failed
     log.write_bytes(b"archive")
-    stdout = log.with_name(f"{log.name}.stdout")
+    pilot_log, stdout, stderr = store(log)
+    stdout.unlink()
     (stdout / "in the way").mkdir(parents=True)
     assert "stdout is no file" in doomed()
+    assert [file.exists() for file in (log, pilot_log, stdout, stderr)] == [False, False, True, False]
+    assert not Replica.objects.exists()
+    assert doomed() == ""
+
+
+def test_a_log_whose_streams_cannot_be_removed_just_now_is_tried_again(
+    failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, log = failed
+    log.write_bytes(b"archive")
+    store(log)
+
+    def broken(name: str, **_: Any) -> None:
+        raise OSError(errno.EIO, f"no {name}")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("brokerage.transfers.copy_removal.os.unlink", broken)
+        assert "cannot be removed" in doomed()
     assert Replica.objects.get().state == "deleting"
-    (stdout / "in the way").rmdir()
-    stdout.rmdir()
     Replica.objects.update(removal_at=None)
     assert doomed() == ""
     assert not Replica.objects.exists()
+
+
+def test_a_directory_in_the_place_of_a_file_keeps_that_one_alone(
+    failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch holds nothing but what cannot be removed; the rest of the storage is cleaned in the same run."""
+    _, log = failed
+    log.mkdir(parents=True)
+    held = Replica.objects.get()
+    later = log.with_name("later")
+    later.write_bytes(b"x")
+    file = CatalogueFile.objects.create(dataset=held.file.dataset, lfn="later", fsize=1, checksum="00000001")
+    Replica.objects.create(file=file, storage="ALPHA_DISK", path=f"{held.path.rpartition('/')[0]}/later")
+    monkeypatch.setattr("brokerage.agents.evict.BATCH", 1)
+    assert f"{log.name} is no file" in doomed()
+    assert (log.is_dir(), later.exists()) == (True, False)
+    assert (Replica.objects.get().id, Replica.objects.get().state) == (held.id, "deleting")
 
 
 @pytest.fixture
@@ -321,3 +402,50 @@ def test_behind_a_server_they_go_with_their_log_and_are_nobodys_orphans_before(f
     assert swept()["problems"] == 0
     assert doomed() == ""
     assert server.files() == []
+
+
+@pytest.mark.servers
+def test_behind_a_server_a_directory_keeps_a_file_but_no_log_beside_it(failed: tuple[int, Path], server: Serving) -> None:
+    _, log = failed
+    log.mkdir(parents=True)
+    stdout = log.with_name(f"{log.name}.stdout")
+    stdout.mkdir()
+    assert "is no file" in doomed()
+    assert Replica.objects.get().state == "deleting"
+    log.rmdir()
+    log.write_bytes(b"archive")
+    Replica.objects.update(removal_at=None)
+    assert "stdout is no file" in doomed()
+    assert (log.exists(), stdout.exists(), Replica.objects.exists()) == (False, True, False)
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 OK\r\nX-", b"HTTP/1.1 404 Not Found\r\nX-"])
+def test_a_server_that_drips_holds_no_request_and_is_told(
+    client: Client, failed: tuple[int, Path], begin: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then never is a silence that a connection would be given up for."""
+    job_id, _ = failed
+    monkeypatch.setattr("monitoring.stored_files.READ_S", 0.3)
+    address, told = f"/jobs/{job_id}/log/", "storage ALPHA_DISK is too slow: its server had not sent all within 0.3 s"
+    with dripping(begin) as url:
+        StorageEndpoint.objects.update(url=url, path="")
+        assert told in client.get(address).content.decode()
+        for part in ("text", "file"):
+            answer = client.get(f"{address}{part}/", {"stream": "stdout"})
+            assert (answer.status_code, told in answer.content.decode()) == (503, True)
+
+
+def test_an_archive_that_drips_is_given_up_as_well(
+    client: Client, failed: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, _ = failed
+    monkeypatch.setattr("monitoring.stored_files.READ_S", 0.3)
+    monkeypatch.setattr("monitoring.stored_files._plain_pieces", missing_file)
+    monkeypatch.setattr(RemoteRoot, "head", lambda *_, **__: RemoteFile(1_000, "", "tag"))
+    with dripping(b'HTTP/1.1 200 OK\r\nETag: "tag"\r\nContent-Length: 1000\r\n\r\n') as url:
+        StorageEndpoint.objects.update(url=url, path="")
+        assert "had not sent all within 0.3 s" in client.get(f"/jobs/{job_id}/log/").content.decode()
+
+
+def missing_file(*_: Any) -> Any:
+    raise FileNotFoundError(errno.ENOENT, "no plain file")

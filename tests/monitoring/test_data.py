@@ -107,6 +107,17 @@ class Data(TestCase):
         for job in JobInput.objects.filter(file_id=file.id).values_list("job_id", flat=True):
             self.assertIn(f'href="/jobs/{job}/"', page)
 
+    def test_what_a_task_only_counts_by_is_in_no_catalogue_and_is_no_other_tasks(self) -> None:
+        numbered = Dataset.objects.get(task=self.scene.done, type="pseudo_input")
+        self.assertTrue(Dataset.objects.filter(dataset_name=numbered.dataset_name).exclude(id=numbered.id).exists())
+        page = text(self.client.get(f"/datasets/{numbered.id}/"))
+        for told in ("Where its files are", "In the catalogue", "Other tasks with it"):
+            self.assertNotIn(told, page)
+        self.assertIn("made for this task alone, to count by", page)
+        self.assertEqual(json.loads(self.client.get(f"/datasets/{numbered.id}.json").content)["others"], [])
+        file = File.objects.filter(dataset=numbered).earliest("id")
+        self.assertNotIn("No storage has the file", text(self.client.get(f"/files/{file.id}/")))
+
     def test_the_json_of_a_dataset_counts_its_files_by_state_and_their_copies_by_storage(self) -> None:
         dataset = self.dataset(type="input")
         told = json.loads(self.client.get(f"/datasets/{dataset.id}.json").content)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from django.db import connection
 from django.test import TestCase
 from django.test.utils import CaptureQueriesContext
@@ -44,6 +46,13 @@ class Merging(TestCase):
         self.assertNotIn("panda.um.", page)
         self.assertIn("?premerged=1", page)
         self.assertIn("panda.um.t1.EVT", self.page(f"/tasks/{self.task.id}/?premerged=1"))
+
+    def test_what_is_merged_and_random_seeds_are_no_files_that_were_worked_through(self) -> None:
+        end(take(self.queue))
+        run_agents(1, ("merge",))
+        end(take(self.queue))
+        steps = json.loads(self.page(f"/tasks/{self.task.id}/plots.json"))["rows"]
+        self.assertEqual([sum(step[what] for step in steps) for what in ("finished", "files", "events")], [4, 3, 30])
 
     def test_the_pages_of_jobs_say_which_merges_which(self) -> None:
         end(take(self.queue))

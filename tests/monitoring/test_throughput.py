@@ -18,7 +18,7 @@ from broker_site.foundation.kernel import clock
 from brokerage.ledger.tally import count_changes
 from brokerage.models import JobChange, JobSpec
 from tests.api.test_series import lived
-from tests.builders import catalogue_dataset, grid, reading, submitted
+from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import end, run_agents, take
 from tests.monitoring.answers import text
 from tests.pages.scene import visitor
@@ -148,6 +148,20 @@ def test_files_events_and_waits_are_those_of_the_jobs(client: Client) -> None:
     errors = json.loads(client.get("/throughput.json?window=1y&by=colour").content)["errors"]
     assert [(error["field"], error["rule"]) for error in errors] == [("window", "one_of"), ("by", "one_of")]
     assert {row["files"] for row in json.loads(client.get("/throughput.json").content)["rows"]} == {0}
+
+
+def test_what_is_merged_and_random_seeds_are_no_files_that_were_worked_through(client: Client) -> None:
+    (queue,) = grid("ALPHA", path="/data")
+    assert count_changes(1) == 0
+    submitted(parameters(mergeOutput=True, nEvents=30))
+    run_agents()
+    for _ in range(3):
+        end(take(queue))
+    run_agents(1, ("merge",))
+    end(take(queue))
+    assert count_changes(10_000)
+    steps = json.loads(client.get("/throughput.json?window=1h").content)["rows"]
+    assert [sum(step[what] for step in steps) for what in ("finished", "files", "events")] == [4, 3, 30]
 
 
 def test_bad_parameters_are_told_and_the_page_is_there(client: Client) -> None:

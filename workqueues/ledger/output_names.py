@@ -9,7 +9,7 @@ from django.db import connection
 
 from workqueues.models import OutputTemplate, PlannedOutput, Task
 from workqueues.rules.refine import OutputName
-from workqueues.rules.refine.templates import may_meet
+from workqueues.rules.refine.name_shapes import may_meet
 from workqueues.states import WRITTEN_TYPES
 
 

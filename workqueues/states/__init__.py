@@ -360,6 +360,9 @@ INPUT_TYPES = Names("input pseudo_input random_seed")
 MASTER_TYPES = Names("input pseudo_input")
 """Those that a task names as its input, masters and their secondaries; random seeds are made for it."""
 
+NUMBERED_TYPES = Names("pseudo_input random_seed")
+"""Those that a task counts by: they are in no catalogue, and their files at no storage."""
+
 OUTPUT_TYPES = Names(get_args(OutputType))
 """Those that a task names as its outputs; templates only name what is made of them."""
 

@@ -19,9 +19,9 @@ from broker_site.foundation.agency.look import look_after_commit
 from brokerage.ledger.transfers.cached_copies import MAY_RUN_AT
 from brokerage.ledger.transfers.ends import finish
 from brokerage.ledger.transfers.moves import TransferMove
-from brokerage.rules.grid.log_streams import stream_files
 from brokerage.rules.transfers.reasons import SEEN
 from workqueues.queries.read_grants import INPUT_IN_CATALOGUE
+from workqueues.rules.jobs.log_streams import stream_files
 from workqueues.states import LOG_TYPES
 
 ELSEWHERE = """EXISTS (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from brokerage.rules.grid.log_streams import log_of
+from workqueues.rules.jobs.log_streams import log_of
 
 _TEMPORARY = re.compile(r"(?P<folder>.*/|)\.(?P<lfn>.+)\.\d+\.\d+\.part")
 """An output that a pilot is writing: its name, job and epoch."""

@@ -43,6 +43,14 @@ def test_curves_stay_inside_and_the_table_has_all_numbers(points: list[int], sta
         assert [sum(column) for column in zip(*(row.numbers for row in drawn.rows), strict=True)] == [sum(points)] * 2
 
 
+@given(st.integers(2, 60), st.sampled_from([1, 10, 60, 3600, 86_400]))
+def test_no_time_along_the_lower_edge_is_cut(n: int, step_s: int) -> None:
+    picture = ET.fromstring(draw(plot([1] * n, step_s), "p"))  # noqa: S314 - our own picture
+    times = [each for each in picture.iter("text") if each.get("text-anchor") == "middle"]
+    for each in times:
+        assert float(each.get("x") or 0) + 7 * len(each.text or "") / 2 <= WIDTH, "a digit is some 7 wide"
+
+
 def test_titles_are_text() -> None:
     title = '<script>"&'
     picture = ET.fromstring(draw(plot([1, 2], title=title), "p"))  # noqa: S314 - our own picture

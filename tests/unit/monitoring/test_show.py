@@ -11,7 +11,20 @@ from broker_site.foundation.kernel import clock
 from monitoring.charts import progress_bar, share_bar
 from monitoring.measured import measured
 from monitoring.queries.tasks import Files
-from monitoring.templatetags.show import age, badge, compared, due, lasting, megabytes, next_look, number, parted, size, stamp
+from monitoring.templatetags.show import (
+    age,
+    age_to_a_minute,
+    badge,
+    compared,
+    due,
+    lasting,
+    megabytes,
+    next_look,
+    number,
+    parted,
+    size,
+    stamp,
+)
 
 NOW = datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
 
@@ -33,6 +46,12 @@ def test_an_age_has_the_time_itself_for_machines_and_for_who_points_at_it() -> N
         assert "5\N{NARROW NO-BREAK SPACE}min ago" in shown
         assert 'datetime="2026-10-25T01:25:00Z"' in shown and 'title="2026-10-25 01:25:00 UTC"' in shown
         assert ">in 5\N{NARROW NO-BREAK SPACE}min<" in age(NOW + timedelta(minutes=5, seconds=1))
+
+
+def test_what_is_noted_once_a_minute_is_not_told_to_a_second() -> None:
+    with clock.frozen(NOW):
+        assert age_to_a_minute(NOW - timedelta(seconds=57)) == "less than a minute ago"
+        assert age_to_a_minute(NOW - timedelta(minutes=5)) == age(NOW - timedelta(minutes=5))
 
 
 def test_a_next_look_whose_time_is_over_is_due() -> None:

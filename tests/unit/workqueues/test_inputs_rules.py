@@ -20,7 +20,7 @@ from workqueues.rules.jobs.job_parameters import JobFill, NameTemplate, Unresolv
 from workqueues.rules.jobs.placeholders import MalformedText
 from workqueues.rules.jobs.split_rule import SplitRules, parse
 from workqueues.rules.refine.attributes import input_attributes
-from workqueues.rules.refine.templates import shape_of
+from workqueues.rules.refine.name_shapes import shape_of
 
 
 @pytest.mark.parametrize(

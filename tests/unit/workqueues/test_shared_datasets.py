@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import parameters, reading
 from workqueues.rules.refine import validate
-from workqueues.rules.refine.templates import may_meet
+from workqueues.rules.refine.name_shapes import may_meet
 
 
 def outputs(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:

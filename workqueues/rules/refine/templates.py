@@ -8,20 +8,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import NamedTuple
 
 from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import problem
 from workqueues.rules.jobs.file_names import bad_middle_name
-from workqueues.rules.jobs.job_parameters import NAME_DIGITS, NameTemplate, ParametersTemplate, compiled_name
+from workqueues.rules.jobs.job_parameters import NameTemplate, ParametersTemplate, compiled_name
 from workqueues.rules.jobs.placeholders import MIDDLE_NAME, NUMBERS, ORIGIN, TASK_ID, MalformedText, placeholders, row_of
 from workqueues.rules.jobs.premerged import MERGE_LOG_STREAM, STREAM_PREFIX
 from workqueues.rules.jobs.sandbox import SOURCE_URL
 from workqueues.rules.refine.attributes import OF_A_MASTER, shown
 from workqueues.rules.refine.contradictions import MOST_RECORDS, cuts_events, n_records
 from workqueues.rules.refine.items import MERGE_LOG
+from workqueues.rules.refine.log_names import names_beside_logs
 from workqueues.rules.refine.merge_spec import check_merging
+from workqueues.rules.refine.name_shapes import Shape, shape_of
 from workqueues.rules.refine.prepro_spec import check_prepro_spec
 from workqueues.rules.refine.types import MOST_LISTED, Item
 from workqueues.rules.task_parameters import TaskParameters
@@ -73,6 +74,7 @@ def check_items(items: Sequence[Item], task: TaskParameters) -> list[Problem]:
         _deals(items, task),
         _pseudo(items, task),
         _outputs(items, task),
+        names_beside_logs(items),
         _numbers(items),
         _first_events(items, task),
         _names(items, task),
@@ -200,7 +202,7 @@ def _outputs(items: Sequence[Item], task: TaskParameters) -> Faults:
     kinds: dict[str, str] = {}
     first: dict[str, Item] = {}
     named: list[tuple[Item, NameTemplate]] = []
-    shapes: dict[_Shape, Item] = {}
+    shapes: dict[Shape, Item] = {}
     alone = writes_once(task, items)
     for item in items:
         if item.type not in OUTPUT_TYPES:
@@ -234,43 +236,6 @@ def _sources(named: Sequence[tuple[Item, NameTemplate]]) -> Faults:
         for other, template in named:
             if other is not item and template.may_be(item.source_name):
                 yield f"{item.path}.sourceName", "contradiction", f"a file of {other.path} may have that name"
-
-
-class _Shape(NamedTuple):
-    """A file-name template with its ways to write the serial number made equal, and what stands before and behind all
-    placeholders.
-    """
-
-    text: str
-    head: str
-    tail: str
-
-    def meets(self, other: _Shape) -> bool:
-        """Whether both may give one name for the same job; a middle name may be anything."""
-        if self.text == other.text:
-            return True
-        if MIDDLE_NAME not in self.text and MIDDLE_NAME not in other.text:
-            return False
-        heads = self.head.startswith(other.head) or other.head.startswith(self.head)
-        return heads and (self.tail.endswith(other.tail) or other.tail.endswith(self.tail))
-
-
-def shape_of(file_name: str) -> _Shape:
-    text = re.sub(rf"\$\{{SN(/P|:0{NAME_DIGITS}d)?\}}", "${SN}", file_name)
-    return _Shape(text, text.partition("${")[0], text.rpartition("}")[2])
-
-
-def may_meet(one: str, other: str) -> bool:
-    """Whether two templates of file names may give one name, whatever the jobs; one without serial number has it at its end."""
-    (head, tail), (other_head, other_tail) = _ends(one), _ends(other)
-    heads = head.startswith(other_head) or other_head.startswith(head)
-    return heads and (tail.endswith(other_tail) or other_tail.endswith(tail))
-
-
-def _ends(template: str) -> tuple[str, str]:
-    """What stands in every name before all placeholders, and behind them."""
-    parts = re.split(rf"\$\{{[^}}]*\}}|\${TASK_ID}", template)
-    return parts[0], parts[-1] if compiled_name(template).numbered else ""
 
 
 def _numbers(items: Sequence[Item]) -> Faults:

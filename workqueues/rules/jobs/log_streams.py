@@ -1,5 +1,5 @@
 """The streams of a job's log as plain files beside its archive: how they are called. Everyone who writes, reads, keeps or removes
-them has their names from here.
+them has their names from here, and so has what keeps other outputs from being called so.
 
 No row tells of them: they stand where the archive stands, as long as it does, and are missing where a pilot could not store them,
 or did not know of them.
