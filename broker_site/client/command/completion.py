@@ -22,6 +22,8 @@ Live = Mapping[tuple[str, ...], str]
 
 STATES = ("-s", "--status")
 """Options of a list behind which states stand."""
+WHERE = ("--where",)
+"""The option behind which a filter of tasks stands."""
 LIVE = {
     "task": "task ls -q -n 30", "get": "task ls -q -n 30", "job": "job ls -q -n 30", "logs": "job ls -q -n 30",
     "queue": "queue ls -q -n 0", "share": "share tree -q", "dataset": "dataset ls -q -n 30",
@@ -61,7 +63,12 @@ def _tree(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tu
 
 def _filter_words(argument: str, said: tuple[str, ...]) -> Iterator[str]:
     """NAME=VALUE where the values of a filter are known, else NAME=."""
-    for name, values in FILTERS.get(_list_of(said), {}).items() if argument == "filters" else ():
+    if argument == "filters":
+        yield from _named(_list_of(said))
+
+
+def _named(rows: str) -> Iterator[str]:
+    for name, values in FILTERS.get(rows, {}).items():
         yield from (f"{name}={value}" for value in values or ("",))
 
 
@@ -72,11 +79,14 @@ def _list_of(said: tuple[str, ...]) -> str:
     return said[0] if said[1:] else "task"
 
 
-def _states(tree: Tree) -> Iterator[tuple[tuple[str, ...], Sequence[str]]]:
-    """Lists with an option that takes states, and these."""
+def _behind(tree: Tree) -> Iterator[tuple[tuple[str, ...], Sequence[str], Sequence[str]]]:
+    """Commands with an option that takes states or filters of tasks: its names, and these."""
     for said, words in tree.items():
-        if _list_of(said) in FILTERS and any(word == STATES[0] for word, _ in words):
-            yield said, FILTERS[_list_of(said)]["status"]
+        options = {word for word, _ in words}
+        if _list_of(said) in FILTERS and options.issuperset(STATES):
+            yield said, STATES, FILTERS[_list_of(said)]["status"]
+        if WHERE[0] in options:
+            yield said, WHERE, list(_named("task"))
 
 
 def _live(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -114,15 +124,15 @@ def _bash(tree: Tree, live: Live) -> Iterator[str]:
     for pattern, command in _cases(live):
         yield f'        {pattern}) words="$words $({ASK} {command} {FILTER})" ;;'
     yield "    esac"
-    yield '    case "$said/${COMP_WORDS[COMP_CWORD-1]}" in'
-    for said, states in _states(tree):
-        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in STATES)
-        yield f"        {key}) words={shlex.quote(' '.join(states))} ;;"
-    yield "    esac"
     # Bash cuts a word at =: what stands before belongs to it, and is there already.
-    yield '    local typed="${COMP_WORDS[COMP_CWORD]}" before=""'
-    yield '    if [ "$typed" = = ]; then before="${COMP_WORDS[COMP_CWORD-1]}="; typed=""'
-    yield '    elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then before="${COMP_WORDS[COMP_CWORD-2]}="; fi'
+    yield '    local typed="${COMP_WORDS[COMP_CWORD]}" before="" at=$COMP_CWORD'
+    yield '    if [ "$typed" = = ]; then at=$((at-1)); typed=""; before="${COMP_WORDS[at]}="'
+    yield '    elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then at=$((at-2)); before="${COMP_WORDS[at]}="; fi'
+    yield '    case "$said/${COMP_WORDS[at-1]}" in'
+    for said, names, after in _behind(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+        yield f"        {key}) words={shlex.quote(' '.join(after))} ;;"
+    yield "    esac"
     yield '    COMPREPLY=($(compgen -W "$words" -- "$before$typed"))'
     yield '    COMPREPLY=("${COMPREPLY[@]#"$before"}")'
     yield '    [ -n "${COMPREPLY[*]}" ] || COMPREPLY=($(compgen -f -- "$typed"))'
@@ -152,9 +162,9 @@ def _zsh(tree: Tree, live: Live) -> Iterator[str]:
         yield f'        ({pattern}) choices+=(${{(f)"$({ASK} {command} {FILTER})"}}) ;;'
     yield "    esac"
     yield '    case "$said/${words[CURRENT-1]}" in'
-    for said, states in _states(tree):
-        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in STATES)
-        yield f"        ({key}) choices=({' '.join(states)}) ;;"
+    for said, names, after in _behind(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+        yield f"        ({key}) choices=({' '.join(after)}) ;;"
     yield "    esac"
     yield "    _describe command choices || _files"
     yield "}"
@@ -175,10 +185,10 @@ def _fish(tree: Tree, live: Live) -> Iterator[str]:
         for word, about in words:
             condition = _fish_text(f'__broker_said "{key}"')
             yield f"complete -c broker -n {condition} -a {_fish_text(word)} -d {_fish_text(about)}"
-    for said, states in _states(tree):
+    for said, names, after in _behind(tree):
         key = "".join(f" {word}" for word in said)
-        condition = _fish_text(f'__broker_said "{key}"; and contains -- (commandline -opc)[-1] {" ".join(STATES)}')
-        yield f"complete -c broker -n {condition} -a {_fish_text(' '.join(states))}"
+        condition = _fish_text(f'__broker_said "{key}"; and contains -- (commandline -opc)[-1] {" ".join(names)}')
+        yield f"complete -c broker -n {condition} -a {_fish_text(' '.join(after))}"
     for said, command in live.items():
         condition = _fish_text(f'__broker_said "{"".join(f" {word}" for word in said)}"')
         yield f"complete -c broker -n {condition} -a {_fish_text(f'(env {ASK} {command} {FILTER})')}"

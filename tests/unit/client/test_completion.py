@@ -45,6 +45,8 @@ def test_every_word_and_option_is_in_the_script(shell: str) -> None:
         (["broker", "task", "ls", "user_n"], {"user_name="}),
         (["broker", "job", "ls", "status", "=", "act"], {"activated"}),
         (["broker", "queue", "ls", "status", "="], set(FILTERS["queue"]["status"])),
+        (["broker", "task", "set", "--where", "user_n"], {"user_name="}),
+        (["broker", "task", "set", "--where", "status", "=", "pen"], {"pending"}),
         (["broker", "completion", ""], {"bash", "zsh", "fish", "-h", "--help"}),
     ],
 )
