@@ -160,7 +160,7 @@ def _y(number: float, most: int) -> float:
 
 def _grid(most: int, width: int) -> SafeString:
     """Lines across with their numbers; those of a wide plot stand at its right end again, which a narrow screen shows first."""
-    steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0)
+    steps = next(n for n in (TICKS, 5, 3, 2, 1) if most % n == 0 and len(str(most // n).rstrip("0")) == 1)
     lines = [(most * i // steps, f"{_y(most * i // steps, most):.1f}") for i in range(steps + 1)]
     grid = format_html_join(
         "",

@@ -34,7 +34,8 @@ WITH g AS MATERIALIZED (
         coalesce(sum(l.n::int) FILTER (WHERE l.what IN ({JOB.delivering.sql})), 0) AS ending
     FROM g JOIN brokerage_tallylevel l ON l.group_id = g.id WHERE l.n > 0 GROUP BY 1, 2
 ), first AS MATERIALIZED (
-    SELECT user_name FROM alive GROUP BY 1 ORDER BY sum(running + ending) DESC, sum(waiting) DESC, user_name LIMIT %(most)s
+    SELECT user_name FROM alive GROUP BY 1
+    ORDER BY sum(running) DESC, sum(ending) DESC, sum(waiting) DESC, user_name LIMIT %(most)s
 ), shown AS MATERIALIZED (
     SELECT id, user_name, share FROM g
     WHERE (SELECT count(*) FROM first) < %(most)s OR user_name IN (SELECT user_name FROM first)
@@ -54,7 +55,7 @@ WITH g AS MATERIALIZED (
 )
 SELECT user_name, coalesce(shares, ARRAY[]::text[]), waiting, running, ending, finished, failed, count(*) OVER (),
     (SELECT counted_at FROM brokerage_tallymark)
-FROM users ORDER BY running + ending DESC, waiting DESC, finished + failed DESC, user_name LIMIT %(most)s
+FROM users ORDER BY running DESC, ending DESC, waiting DESC, finished + failed DESC, user_name LIMIT %(most)s
 """)
 
 MOST_TASKS, MOST_ENDED, MOST_CODES = 30, 300, 10

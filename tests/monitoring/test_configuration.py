@@ -119,8 +119,8 @@ def test_from_a_draft_to_its_change_and_back(root: Client) -> None:
     sent = lines((CAP, "", "200"), (CAP, "atlas", "20"), base="1")
     seen = draft(root, sent)
     page = words(seen)
-    assert "all VOs 150 200 it stays 150 files 200 files" in page
-    assert "atlas none 20 it stays 150 files 20 files" in page
+    assert "all VOs 150 files 200 files it stays 150 files 200 files" in page
+    assert "atlas none 20 files it stays 150 files 20 files" in page
     assert "No kept decision could be taken again" in page
     assert ChangeSet.objects.count() == 1
     hidden = dict(re.findall(r'type="hidden" name="(base)" value="([^"]*)"', text(seen)))
@@ -143,7 +143,7 @@ def test_from_a_draft_to_its_change_and_back(root: Client) -> None:
 def test_removing_is_a_line_too(root: Client) -> None:
     set_override("jobbroker", "NQUEUED_SAT_CAP", 150, who="bob", why="slow links")
     sent = lines((CAP, "", None))
-    assert "all VOs 150 none \N{EN DASH} 150 files 300 files" in words(draft(root, sent))
+    assert "all VOs 150 files none \N{EN DASH} 150 files 300 files" in words(draft(root, sent))
     assert root.post(APPLY, sent | {"why": "over"}).status_code == 302
     assert not Override.objects.exists()
 

@@ -49,6 +49,16 @@ def test_who_may_see_one_vo_gets_nothing_that_was_read_for_others() -> None:
     assert [row.user_name for row in user_rows(ALL, part="sou").rows] == ["u_south"]
 
 
+def test_users_stand_in_the_order_of_the_column_that_says_so() -> None:
+    counted("north", 3)
+    counted("south", 2)
+    delivers = TallyGroup.objects.get(family="user", user_name="u_south")
+    TallyLevel.objects.create(group=delivers, what="transferring", n=5)
+    TallyMark.objects.update(seen="later")
+    rows = user_rows(ALL).rows
+    assert [(row.user_name, row.running, row.ending) for row in rows] == [("u_north", 3, 0), ("u_south", 2, 5)]
+
+
 def test_nothing_is_kept_before_anything_is_counted() -> None:
     assert user_rows(ALL).rows == []
     TallyLevel.objects.create(group=TallyGroup.objects.create(family="user", vo="north", user_name="ann"), what="running", n=1)

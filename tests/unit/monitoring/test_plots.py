@@ -51,6 +51,14 @@ def test_no_time_along_the_lower_edge_is_cut(n: int, step_s: int) -> None:
         assert float(each.get("x") or 0) + 7 * len(each.text or "") / 2 <= WIDTH, "a digit is some 7 wide"
 
 
+@given(st.integers(0, 10**8))
+def test_numbers_of_an_axis_are_few_and_short(most: int) -> None:
+    picture = ET.fromstring(draw(plot([most, 0]), "p"))  # noqa: S314 - our own picture
+    told = [each.text or "" for each in picture.iter("text") if each.get("text-anchor") == "end"]
+    assert 5 <= len(told) <= 6
+    assert all(len(text) <= len("100 k") for text in told)
+
+
 def test_titles_are_text() -> None:
     title = '<script>"&'
     picture = ET.fromstring(draw(plot([1, 2], title=title), "p"))  # noqa: S314 - our own picture
