@@ -18,7 +18,7 @@ class Why:
 
     `reasons`: {kind, message, task_id}, the most telling first; `throttles`: {cause, why, until}; `errors`: of its jobs by code,
     {code, n_jobs, message, job_id, n_not_retried}; `decision`: the latest one with its `explanation`, and `why_not` where a queue
-    was asked for; None where none was taken.
+    was asked for; None where none was taken; `needs_changes`: what people changed of its needs, {at, who, why, sentence}.
     """
 
     headline: str
@@ -29,6 +29,7 @@ class Why:
     next_look_at: str | None
     decision: Document | None = field(repr=False, default=None)
     next_look: str = ""
+    needs_changes: Sequence[Document] = ()
 
 
 def why_task(connection: Connection, task_id: int, queue: str = "") -> Why:
@@ -46,4 +47,5 @@ def why_task(connection: Connection, task_id: int, queue: str = "") -> Why:
         told["next_look_at"],
         decision,
         told.get("next_look", ""),
+        told.get("needs_changes", ()),
     )

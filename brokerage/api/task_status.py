@@ -13,6 +13,7 @@ from broker_site.foundation.rest.openapi import refusals
 from brokerage.queries.task_status import task_status
 from workqueues.api.tasks import visible_task
 from workqueues.models import Task
+from workqueues.queries.needs_changes import needs_changes
 
 READ = "decision:read"
 
@@ -78,6 +79,15 @@ class TaskElementsShown(serializers.Serializer[Any]):
     of_parent = ParentElementShown(allow_null=True, help_text="null: the task is no part of one of a parent broker")
 
 
+class NeedsChangeShown(serializers.Serializer[Any]):
+    """Somebody changed what new jobs of the task need: decisions before and after rest on other needs."""
+
+    at = serializers.DateTimeField()
+    who = serializers.CharField()
+    why = serializers.CharField(allow_blank=True)
+    sentence = serializers.CharField(help_text="who changed what, from which value to which")
+
+
 class TaskStatusShown(serializers.Serializer[Any]):
     """Where a task stands."""
 
@@ -89,6 +99,7 @@ class TaskStatusShown(serializers.Serializer[Any]):
     reasons = ReasonShown(many=True, help_text="the most telling first; empty once it has ended")
     job_errors = ErrorsShown(many=True, help_text="with what its jobs ended that did not finish, the most frequent code first")
     elements = TaskElementsShown()
+    needs_changes = NeedsChangeShown(many=True, help_text="by hand, the newest first")
 
 
 @extend_schema(tags=["tasks"])
@@ -100,4 +111,6 @@ class TaskStatusView(viewsets.GenericViewSet[Task]):
     @extend_schema(summary="What a task waits for", responses={200: TaskStatusShown, **refusals(404)})
     def retrieve(self, request: Request, task_id: int) -> Response:
         """One line, and every reason, as the page of the task tells them."""
-        return Response(TaskStatusShown(task_status(visible_task(request, task_id, READ)).to_document()).data)
+        told = task_status(visible_task(request, task_id, READ)).to_document()
+        told["needs_changes"] = [change.to_document() for change in needs_changes(task_id)]
+        return Response(TaskStatusShown(told).data)

@@ -13,11 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Model
+from django.db.models import Min, Model
 from django.db.models.functions import Now
 
 from broker_site.foundation.access.auditing import audit
 from broker_site.foundation.access.principal import SYSTEM, Principal
+from broker_site.foundation.agency.look import look_after_commit
 from brokerage.ledger.waits import grid_changed
 from brokerage.models import ComputingQueue, LocalOverride, Site, StorageEndpoint
 from brokerage.rules.grid.attributes import BadGrid
@@ -87,6 +88,8 @@ def set_override(override: LocalOverride) -> None:
             override.beneath = value_in(override.kind, override.attribute, vars(row))  # type: ignore[arg-type]
         override.save()
         _write(override, row, _value(override))
+        if override.until is not None:
+            look_after_commit("refresh")  # it asks for its next run when the nearest end is
 
 
 def change_overrides(
@@ -151,6 +154,11 @@ def end_expired(now: datetime) -> int:
             _end(override)
         ended += 1
     return ended
+
+
+def nearest_end() -> datetime | None:
+    """When the next override ends by itself."""
+    return LocalOverride.objects.aggregate(nearest=Min("until"))["nearest"]
 
 
 def _end(override: LocalOverride) -> None:

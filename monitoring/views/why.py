@@ -20,6 +20,7 @@ from monitoring.queries.decisions import DecisionPage, decisions_of, stored_deci
 from monitoring.views.details import visible_task
 from monitoring.views.page import page, scope_of, show
 from monitoring.wording import WORDS
+from workqueues.queries.needs_changes import needs_changes
 from workqueues.states import TASK
 
 MOST_CHANGED = 40
@@ -45,6 +46,7 @@ def brokerage(request: HttpRequest, task_id: int) -> HttpResponseBase:
         "word": WORDS["task"][row.status],
         "reasons": reasons(status),
         "decisions": decisions,
+        "changes": needs_changes(task_id, alias()),
         "stored": stored,
         "newest": newest,
         "panel": panel,

@@ -53,7 +53,13 @@ def test_who_lacks_a_right_is_told_which_roles_give_it() -> None:
     for permission, said in (
         ("queue:look", "This needs the right queue:look, which eve does not have: the role operator gives it."),
         ("job:kill", "This needs the right job:kill, which eve does not have: one of the roles operator, submitter gives it."),
-        ("config:edit", "This needs the right config:edit, which eve does not have."),
+        (
+            "config:edit",
+            (
+                "This needs the right config:edit, which eve does not have: no role gives it, nor a right of Django's admin; "
+                "superusers have it."
+            ),
+        ),
     ):
         with pytest.raises(Refused) as refused:
             check(auditor, permission, {})

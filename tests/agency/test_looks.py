@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 import redis
@@ -12,11 +13,15 @@ from django.db import transaction
 
 from broker_site.celery import app
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency import look as looks
 from broker_site.foundation.agency.look import LaterLooks, look, look_after_commit, look_later
 from broker_site.foundation.agency.run import BODIES, Run, run_agent
 from broker_site.foundation.agency.silence import REST_S, SILENCE
+from broker_site.foundation.kernel import clock
 from brokerage.ledger import ready_jobs
+from brokerage.ledger.grid_overrides import change_overrides
+from brokerage.models import ComputingQueue
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.ledger.commands import command
@@ -172,3 +177,26 @@ def test_a_redis_that_does_not_answer_costs_one_commit_its_patience_and_not_each
     look("refine")
     look("feed")
     assert messages(server) == ["refine", "feed"], "the first that is answered ends the rest"
+
+
+def test_an_override_of_a_queue_ends_at_its_time_not_at_the_next_period(server: redis.Redis) -> None:
+    grid("ALPHA")
+    later = LaterLooks()
+    gdpconfig.set_override("agents", "LOOK_PAUSE", "10ms", who="test", why="looks are told at once")
+    told = ComputingQueue.objects.get(name="ALPHA").maxrss
+    change_overrides(SYSTEM, "queue", "ALPHA", {"maxrss": "9000"}, "water leak", clock.now() + timedelta(seconds=1))
+    assert "refresh" in messages(server), "it learns when the next end is"
+    assert run_agent("refresh", looked=True) == 0
+    assert ComputingQueue.objects.get(name="ALPHA").maxrss == 9000
+    later.wait(1.5)
+    assert "refresh" in messages(server)
+    assert run_agent("refresh", looked=True) == 1
+    assert ComputingQueue.objects.get(name="ALPHA").maxrss == told
+
+
+def test_an_end_that_a_tick_comes_before_is_left_to_the_tick(server: redis.Redis) -> None:
+    grid("ALPHA")
+    change_overrides(SYSTEM, "queue", "ALPHA", {"maxrss": "9000"}, "water leak", clock.now() + timedelta(hours=1))
+    server.delete(looks.LATER)
+    run_agent("refresh", looked=True)
+    assert server.llen(looks.LATER) == 0

@@ -9,10 +9,14 @@ from collections.abc import Iterator
 import pytest
 
 from broker_site.client import jobs, progress, tasks
+from broker_site.client.command.filter_words import FILTERS
 from broker_site.client.command.main import main
 from broker_site.client.outputs import STORED
+from broker_site.foundation.rest.filtering import AnyOf, ListFilter
+from brokerage.api.filtering import JobFilter, QueueFilter
 from brokerage.states import JOB
 from tests.arch.source import ROOT, Module, product, read
+from workqueues.api.filtering import DatasetFilter, TaskFilter
 from workqueues.states import MASTER_TYPES, OUTPUT_FILE, TASK
 
 OLDEST = (3, 9)
@@ -115,6 +119,14 @@ def test_names_of_states_in_the_client_are_those_that_there_are() -> None:
     assert tasks.STUCK in TASK.states - TASK.final
     assert jobs.WELL in JOB.final - set(JOB.unsuccessful)
     assert STORED in OUTPUT_FILE.stored
+
+
+@pytest.mark.parametrize(
+    ("of", "declared"), [("task", TaskFilter), ("job", JobFilter), ("queue", QueueFilter), ("dataset", DatasetFilter)]
+)
+def test_the_filters_that_shells_complete_are_those_that_the_server_knows(of: str, declared: type[ListFilter]) -> None:
+    known = {name: set(each.choices) if isinstance(each, AnyOf) else set() for name, each in declared.base_filters.items()}
+    assert {name: set(values) for name, values in FILTERS[of].items()} == known
 
 
 def test_the_reference_page_is_made_from_the_grammar() -> None:

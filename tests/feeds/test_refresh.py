@@ -16,14 +16,17 @@ from django.test import Client
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.credentials import ensure_user
+from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.agency.run import BODIES, new_run
 from broker_site.foundation.kernel import clock
 from brokerage.feeds.refresh import last_copy, refresh_feed
+from brokerage.ledger.grid_overrides import change_overrides
 from brokerage.models import ComputingQueue, Feed, Link, LocalOverride, Site, Software, StorageEndpoint
 from brokerage.queries.feeds import feed_states, stale_feeds
 from tests.feeds.conftest import Place
 from tests.grid import cric
 from tests.grid.conftest import GOOD
+from tests.pages.scene import visitor
 
 
 def feed(name: str, kind: str, address: str) -> Feed:
@@ -297,3 +300,31 @@ def test_a_document_can_be_imported_once_from_a_listed_host(configured: Place) -
     ):
         with pytest.raises(CommandError, match=told):
             call_command("import_grid", address)
+
+
+def test_an_override_wins_over_a_feed_its_page_says_what_the_feed_says_now_and_that_holds_when_it_is_taken_away(
+    grid: Place, client: Client
+) -> None:
+    client.force_login(visitor())
+    change_overrides(SYSTEM, "queue", "ALPHA", {"status": "online", "maxrss": "9000"}, "drill", None)
+    document = copy.deepcopy(cric.QUEUES)
+    document["ALPHA"] |= {"status": "offline", "maxrss": 32000}
+    grid.put("/queues", document)
+    refresh()
+    alpha = ComputingQueue.objects.get(name="ALPHA")
+    assert (alpha.status, alpha.maxrss) == ("online", 9000)
+    text = " ".join(re.sub("<[^>]+>", " ", client.get("/queues/ALPHA/").text).split()).replace("( ", "(").replace(" )", ")")
+    assert "An operator set maxrss = 9000 (the feed queues says 32,000)" in text
+    assert "An operator set status = online (the feed queues says offline)" in text
+    change_overrides(SYSTEM, "queue", "ALPHA", {"status": None, "maxrss": None}, "over", None)
+    alpha.refresh_from_db()
+    assert (alpha.status, alpha.maxrss) == ("offline", 32000)
+    change_overrides(SYSTEM, "queue", "ALPHA", {"status": "online"}, "drill", None)
+    del document["ALPHA"]
+    grid.put("/queues", document)
+    refresh()
+    alpha.refresh_from_db()
+    assert (alpha.status, alpha.gone_at is not None) == ("online", True)
+    change_overrides(SYSTEM, "queue", "ALPHA", {"status": None}, "over", None)
+    alpha.refresh_from_db()
+    assert alpha.status == "offline"

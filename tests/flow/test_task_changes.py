@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
+from django.core.management import call_command
+from django.test import Client
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.principal import Principal
@@ -13,6 +16,7 @@ from brokerage.models import ComputingQueue, Job, TaskQueue
 from brokerage.queries.waiting import WAITING
 from tests.builders import catalogue_dataset, grid, reading, submitted
 from tests.flow.steps import BAD, end, run_agents, run_jobs, take, try_take
+from tests.pages.scene import visitor
 from workqueues.ledger.commands import command
 from workqueues.ledger.task_changes import Changed
 from workqueues.models import Dataset, File, FileChange, GlobalShare, Task
@@ -135,6 +139,25 @@ def test_a_task_that_waits_for_memory_goes_on_once_it_asks_for_less(queue: Compu
     assert (changed.before["ram_count"], changed.after["ram_count"]) == (20_000, 1000)
     run_agents(1, ("wake", "generate"))
     assert Job.objects.get().status == "activated"
+
+
+def test_why_tells_that_its_needs_were_changed_between_two_decisions(queue: ComputingQueue, client: Client) -> None:
+    gdpconfig.set_override("core", "POLICY_analysis", "analysis", who="ada", why="test")
+    task = running(files=1, ramCount=20_000)
+    change(task, "attributes", ramCount=1000, comment="measured")
+    change(task, "attributes", ramCount=1000)
+    run_agents(1, ("wake", "generate"))
+    client.force_login(visitor())
+    (told,) = client.get(f"/api/v1/tasks/{task.id}/waiting/").json()["needs_changes"]
+    assert (told["who"], told["why"]) == ("user:petra", "measured")
+    sentence = told["sentence"]
+    assert sentence.startswith("petra changed its needs, ")
+    assert "memory from 20,000 to 1,000\N{NO-BREAK SPACE}MB" in sentence
+    assert sentence in client.get(f"/tasks/{task.id}/brokerage/").text
+    assert "needs changed by hand" in client.get(f"/tasks/{task.id}/plots/").text
+    out = io.StringIO()
+    call_command("explain", str(task.id), stdout=out)
+    assert f"UTC {sentence}" in out.getvalue()
 
 
 def test_what_is_changed_of_a_paused_task_holds_once_it_is_resumed(queue: ComputingQueue) -> None:

@@ -21,6 +21,7 @@ from workqueues.ledger.more_tries import MORE, revive
 from workqueues.ledger.moves import move_dataset
 from workqueues.ledger.picked_files import return_picked
 from workqueues.ledger.resource_types import resource_type_of
+from workqueues.ledger.task_notes import note_needs
 from workqueues.models import Dataset, Task
 from workqueues.rules.jobs.open_inputs import GROWING_BLOCK
 from workqueues.rules.jobs.split_rule import HELD_UP, without
@@ -86,6 +87,7 @@ def set_split_rule(task: Task, asked: SplitRuleAsked, who: str) -> Changed:
     after, problems = split_rule_after(task.split_rule, asked.rule, asked.value)
     if problems:
         raise unusable(problems)
+    note_needs(task, who, asked.comment, {"split_rule": task.split_rule}, {"split_rule": after})
     rewritten(task, split_rule=after)
     return Changed(
         {"split_rule": task.split_rule},
@@ -101,6 +103,7 @@ def set_attributes(task: Task, asked: AttributesAsked, who: str) -> Changed:
         raise unusable([Problem("", "required", f"name at least one of {', '.join(COLUMNS)}")])
     columns["resource_type"] = resource_type_of(task, columns)
     before = {name: getattr(task, name) for name in columns}
+    note_needs(task, who, asked.comment, before, columns)
     rewritten(task, **columns)
     kind = f" Their class of resources is {columns['resource_type']}."
     return Changed(before, columns, f"New jobs of task {task.id} ask for this; those that exist stay as they are.{kind}")

@@ -10,6 +10,7 @@ import argparse
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from broker_site.client.command.filter_words import FILTERS
 from broker_site.client.command.grammar import Verb, option
 from broker_site.client.command.session import Session
 from broker_site.client.errors import OK
@@ -19,6 +20,10 @@ Tree = Mapping[tuple[str, ...], Sequence[tuple[str, str]]]
 """Words said so far -> words that may come next, each with what it does."""
 Live = Mapping[tuple[str, ...], str]
 
+STATES = ("-s", "--status")
+"""Options of a list behind which states stand."""
+WHERE = ("--where",)
+"""The option behind which a filter of tasks stands."""
 LIVE = {
     "task": "task ls -q -n 30", "get": "task ls -q -n 30", "job": "job ls -q -n 30", "logs": "job ls -q -n 30",
     "queue": "queue ls -q -n 0", "share": "share tree -q", "dataset": "dataset ls -q -n 30",
@@ -52,7 +57,36 @@ def _tree(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tu
             about = parser._get_formatter()._expand_help(action) if action.help else ""
             words += [(name, about) for name in action.option_strings]
             words += [(str(choice), about) for choice in action.choices or () if not action.option_strings]
+            words += [(word, about) for word in _filter_words(action.dest, said)]
     yield said, words
+
+
+def _filter_words(argument: str, said: tuple[str, ...]) -> Iterator[str]:
+    """NAME=VALUE where the values of a filter are known, else NAME=."""
+    if argument == "filters":
+        yield from _named(_list_of(said))
+
+
+def _named(rows: str) -> Iterator[str]:
+    for name, values in FILTERS.get(rows, {}).items():
+        yield from (f"{name}={value}" for value in values or ("",))
+
+
+def _list_of(said: tuple[str, ...]) -> str:
+    """The rows that a list lists; `ls` alone lists tasks. Empty for another command."""
+    if said[-1:] != ("ls",):
+        return ""
+    return said[0] if said[1:] else "task"
+
+
+def _behind(tree: Tree) -> Iterator[tuple[tuple[str, ...], Sequence[str], Sequence[str]]]:
+    """Commands with an option that takes states or filters of tasks: its names, and these."""
+    for said, words in tree.items():
+        options = {word for word, _ in words}
+        if _list_of(said) in FILTERS and options.issuperset(STATES):
+            yield said, STATES, FILTERS[_list_of(said)]["status"]
+        if WHERE[0] in options:
+            yield said, WHERE, list(_named("task"))
 
 
 def _live(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -90,8 +124,19 @@ def _bash(tree: Tree, live: Live) -> Iterator[str]:
     for pattern, command in _cases(live):
         yield f'        {pattern}) words="$words $({ASK} {command} {FILTER})" ;;'
     yield "    esac"
-    yield '    COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))'
-    yield '    [ ${#COMPREPLY[@]} -gt 0 ] || COMPREPLY=($(compgen -f -- "${COMP_WORDS[COMP_CWORD]}"))'
+    # Bash cuts a word at =: what stands before belongs to it, and is there already.
+    yield '    local typed="${COMP_WORDS[COMP_CWORD]}" before="" at=$COMP_CWORD'
+    yield '    if [ "$typed" = = ]; then at=$((at-1)); typed=""; before="${COMP_WORDS[at]}="'
+    yield '    elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then at=$((at-2)); before="${COMP_WORDS[at]}="; fi'
+    yield '    case "$said/${COMP_WORDS[at-1]}" in'
+    for said, names, after in _behind(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+        yield f"        {key}) words={shlex.quote(' '.join(after))} ;;"
+    yield "    esac"
+    yield '    COMPREPLY=($(compgen -W "$words" -- "$before$typed"))'
+    yield '    COMPREPLY=("${COMPREPLY[@]#"$before"}")'
+    yield '    [ -n "${COMPREPLY[*]}" ] || COMPREPLY=($(compgen -f -- "$typed"))'
+    yield "    [[ ${COMPREPLY[0]} != *= ]] || compopt -o nospace 2>/dev/null"
     yield "}"
     yield "complete -F _broker broker"
 
@@ -116,6 +161,11 @@ def _zsh(tree: Tree, live: Live) -> Iterator[str]:
     for pattern, command in _cases(live):
         yield f'        ({pattern}) choices+=(${{(f)"$({ASK} {command} {FILTER})"}}) ;;'
     yield "    esac"
+    yield '    case "$said/${words[CURRENT-1]}" in'
+    for said, names, after in _behind(tree):
+        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+        yield f"        ({key}) choices=({' '.join(after)}) ;;"
+    yield "    esac"
     yield "    _describe command choices || _files"
     yield "}"
     yield "compdef _broker broker"
@@ -135,6 +185,10 @@ def _fish(tree: Tree, live: Live) -> Iterator[str]:
         for word, about in words:
             condition = _fish_text(f'__broker_said "{key}"')
             yield f"complete -c broker -n {condition} -a {_fish_text(word)} -d {_fish_text(about)}"
+    for said, names, after in _behind(tree):
+        key = "".join(f" {word}" for word in said)
+        condition = _fish_text(f'__broker_said "{key}"; and contains -- (commandline -opc)[-1] {" ".join(names)}')
+        yield f"complete -c broker -n {condition} -a {_fish_text(' '.join(after))}"
     for said, command in live.items():
         condition = _fish_text(f'__broker_said "{"".join(f" {word}" for word in said)}"')
         yield f"complete -c broker -n {condition} -a {_fish_text(f'(env {ASK} {command} {FILTER})')}"

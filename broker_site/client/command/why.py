@@ -31,7 +31,8 @@ def why_task(session: Session) -> int:
     why = session.client.tasks.of(number).why(options.queue or "")
     document = {
         "id": number, "status": why.status, "headline": why.headline, "reasons": why.reasons, "throttles": why.throttles,
-        "job_errors": why.errors, "next_look_at": why.next_look_at, "next_look": why.next_look, "decision": why.decision,
+        "job_errors": why.errors, "next_look_at": why.next_look_at, "next_look": why.next_look,
+        "needs_changes": why.needs_changes, "decision": why.decision,
     }  # fmt: skip
     session.printer.document(document, _told(number, why, options.all))
     return OK
@@ -49,6 +50,7 @@ def _told(number: int, why: Why, everything: bool) -> Iterator[str]:
         yield f"  error {error['code']} of {error['n_jobs']} jobs{kept}: {error['message']} (job {error['job_id']})"
     if why.next_look:
         yield f"  {why.next_look}"
+    yield from (f"  {terminal.moment(change['at'])} UTC {change['sentence']}" for change in why.needs_changes)
     if why.decision is None:
         yield "  no queue has been considered yet"
         return

@@ -82,8 +82,10 @@ def open_access(view: View) -> View:
 
 
 def _given_by(permission: str) -> str:
-    """The roles by which a user has it; empty where none gives it, or where each does."""
+    """The roles by which a user has it, or that superusers alone have it; empty where each role gives it."""
     roles = sorted({"submitter" if role == "owner" else role for role in PERMISSIONS[permission].roles})
+    if not roles and "user" in PERMISSIONS[permission].kinds:
+        return ": no role gives it, nor a right of Django's admin; superusers have it"
     if not roles or len(roles) == len(ROLES):
         return ""
     return f": the role {roles[0]} gives it" if len(roles) == 1 else f": one of the roles {', '.join(roles)} gives it"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker_site.client.command.completion import CAP_S
+from broker_site.client.command.filter_words import FILTERS
 from broker_site.client.command.main import VERBS
 
 
@@ -38,6 +39,14 @@ def test_every_word_and_option_is_in_the_script(shell: str) -> None:
         (["broker", "task", "w"], {"watch", "why"}),
         (["broker", "why", "7", "--q"], {"--queue"}),
         (["broker", "queue", "show", "ALPHA", "--j"], {"--json"}),
+        (["broker", "ls", "--status", "fin"], {"finished", "finishing"}),
+        (["broker", "task", "ls", "-s", "pen"], {"pending"}),
+        (["broker", "job", "ls", "computi"], set()),
+        (["broker", "task", "ls", "user_n"], {"user_name="}),
+        (["broker", "job", "ls", "status", "=", "act"], {"activated"}),
+        (["broker", "queue", "ls", "status", "="], set(FILTERS["queue"]["status"])),
+        (["broker", "task", "set", "--where", "user_n"], {"user_name="}),
+        (["broker", "task", "set", "--where", "status", "=", "pen"], {"pending"}),
         (["broker", "completion", ""], {"bash", "zsh", "fish", "-h", "--help"}),
     ],
 )

@@ -34,6 +34,8 @@ UNITS = {
 }
 OF_COLUMN = {"ram_count": "MB", "base_ram_count": "MB", "walltime": "s", "base_walltime": "s", "cpu_efficiency": "%"}
 """Unit of a column where the change tells none."""
+NEEDS_CHANGED = "needs changed by hand"
+"""What a note of a task says where somebody changed what its jobs need."""
 UNIT, COUNT = "_unit", "_count"
 WHOLE = 100
 """Numbers from here on are told without a fraction, smaller ones with three digits."""

@@ -27,6 +27,7 @@ from brokerage.rules.explain.edits import BadEdits, read_edits
 from brokerage.rules.explain.task_status_text import headline, reasons
 from brokerage.rules.explain.why_not import WhyNot
 from workqueues.models import Task
+from workqueues.queries.needs_changes import needs_changes
 
 Verdicts = Mapping[int, Sequence[WhyNot]]
 """Decision -> what it said of the candidate asked for; of a unified queue, of each of its parts."""
@@ -173,8 +174,9 @@ def text(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> Itera
             yield from (f"    {line}" for line in element.decision.splitlines())
     if status.next_look:
         yield f"  {status.next_look}"
-    for step in steps_of(task.id)[:MOST_STEPS]:
-        yield f"  {step.at:%Y-%m-%d %H:%M:%S} UTC {step.sentence}"
+    told = [(step.at, step.sentence) for step in steps_of(task.id)[:MOST_STEPS]]
+    told += [(change.at, change.sentence) for change in needs_changes(task.id)]
+    yield from (f"  {at:%Y-%m-%d %H:%M:%S} UTC {sentence}" for at, sentence in sorted(told, reverse=True))
     if not decisions:
         yield "  no queue has been considered yet: no decision is stored for the task"
     for decision in decisions:
@@ -197,6 +199,7 @@ def document(task: Task, decisions: Sequence[Decision], verdicts: Verdicts) -> d
         "status_since": task.status_since.isoformat(),
         "waiting": task_status(task).to_document(),
         "steps": [{**asdict(step), "at": step.at.isoformat()} for step in steps_of(task.id)],
+        "needs_changes": [{**change.to_document(), "at": change.at.isoformat()} for change in needs_changes(task.id)],
         "decisions": [_decision(d, verdicts.get(d.id)) for d in decisions if not verdicts or d.id in verdicts],
     }
 
