@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from broker_site.foundation.access.permissions import VoScope
 from brokerage.models import ComputingQueue
+from brokerage.rules.grid.attributes import QueueAttributes
 from monitoring.queries.database import alias
 from monitoring.queries.tasks import task_rows, visible_tasks
 from workqueues.models import TaskParams
@@ -41,16 +42,22 @@ WORDS = {
     "error_dialog": "Reason",
 }
 """What of the outcome of a task pages call otherwise than its rows do."""
+UNITS: Mapping[str, str] = {
+    name: str(extra["unit"])
+    for name, info in QueueAttributes.model_fields.items()
+    if isinstance(extra := info.json_schema_extra, dict) and "unit" in extra
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that both may have; empty where one has it not. `times`: the same as times, where it is one."""
+    """One thing that both may have; empty where one has it not. `times`: the same as times, where it is one. `unit`: of both."""
 
     name: str
     a: str
     b: str
     times: tuple[datetime | None, datetime | None] | None = None
+    unit: str = ""
 
     @property
     def same(self) -> bool:
@@ -101,7 +108,13 @@ def compared_queues(a: str, b: str) -> list[Part] | None:
     queues = {queue["name"]: queue for queue in ComputingQueue.objects.using(alias()).filter(name__in={a, b}).values()}
     if not {a, b} <= queues.keys():
         return None
-    return [Part("Configuration", _lines(queues[a], queues[b], OF_QUEUE))]
+    lines = _lines(_configured(queues[a]), _configured(queues[b]), OF_QUEUE)
+    return [Part("Configuration", [replace(line, unit=UNITS.get(line.name, "")) for line in lines])]
+
+
+def _configured(queue: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Its columns, and each attribute that has none."""
+    return {**{name: value for name, value in queue.items() if name != "attributes"}, **queue["attributes"]}
 
 
 def _lines(a: Mapping[str, Any], b: Mapping[str, Any], but: frozenset[str] = frozenset()) -> list[Line]:

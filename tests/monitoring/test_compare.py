@@ -20,7 +20,7 @@ def test_tasks_differ_in_parameters_and_queues_in_configuration() -> None:
     client = Client()
     client.force_login(visitor())
     grid("ALPHA", "BETA")
-    ComputingQueue.objects.filter(name="BETA").update(maxrss=4321)
+    ComputingQueue.objects.filter(name="BETA").update(maxrss=4321, attributes={"cloud": "NORTH"})
     one, other = submitted(parameters("t1", nEvents=20)).id, submitted(parameters("t2", nEvents=20, ramCount=1234)).id
     answer = client.get("/compare/tasks.json", {"a": one, "b": other}).json()
     lines = {part["title"]: {line["name"]: line for line in part["lines"]} for part in answer["parts"]}
@@ -35,6 +35,9 @@ def test_tasks_differ_in_parameters_and_queues_in_configuration() -> None:
     )
     (part,) = client.get("/compare/queues.json?a=ALPHA&b=BETA").json()["parts"]
     assert {"name": "maxrss", "a": "8000", "b": "4321", "same": False} in part["lines"]
+    assert {"name": "cloud", "a": "", "b": "NORTH", "same": False} in part["lines"]
+    page = re.sub(r"<[^>]+>", "", text(client.get("/compare/queues/?a=ALPHA&b=BETA")))
+    assert "maxrss MB" in page and "maxtime s" in page
     for address, status in (
         (f"a={one}&b=99999999", 404),
         ("a=x&b=1", 400),
