@@ -34,7 +34,9 @@ def test_find_a_key_try_a_value_apply_it_and_take_it_back(
     page.get_by_label("VO", exact=True).fill("atlas")
     _picture(page, request, f"key-{scripts}")
     page.get_by_role("button", name="Try it").click()
-    expect(page.get_by_role("row", name="jobbroker.NQUEUED_SAT_CAP atlas none 150 files it stays 300 files 150 files")).to_be_visible()
+    expect(
+        page.get_by_role("row", name="jobbroker.NQUEUED_SAT_CAP atlas none 150 files it stays 300 files 150 files")
+    ).to_be_visible()
     expect(page.get_by_text("No kept decision could be taken again")).to_be_visible()
     assert not ChangeSet.objects.exists()
     _picture(page, request, f"draft-{scripts}")
