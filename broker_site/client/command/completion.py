@@ -89,6 +89,12 @@ def _behind(tree: Tree) -> Iterator[tuple[tuple[str, ...], Sequence[str], Sequen
             yield said, WHERE, list(_named("task"))
 
 
+def _behind_cases(tree: Tree) -> Iterator[tuple[str, Sequence[str]]]:
+    """The same as patterns of `said/option` for a case of a shell."""
+    for said, names, after in _behind(tree):
+        yield "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names), after
+
+
 def _live(parser: argparse.ArgumentParser, said: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Words said so far -> the command that lists what may come next."""
     verb = parser.get_default("verb")
@@ -129,8 +135,7 @@ def _bash(tree: Tree, live: Live) -> Iterator[str]:
     yield '    if [ "$typed" = = ]; then at=$((at-1)); typed=""; before="${COMP_WORDS[at]}="'
     yield '    elif [ "${COMP_WORDS[COMP_CWORD-1]}" = = ]; then at=$((at-2)); before="${COMP_WORDS[at]}="; fi'
     yield '    case "$said/${COMP_WORDS[at-1]}" in'
-    for said, names, after in _behind(tree):
-        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+    for key, after in _behind_cases(tree):
         yield f"        {key}) words={shlex.quote(' '.join(after))} ;;"
     yield "    esac"
     yield '    COMPREPLY=($(compgen -W "$words" -- "$before$typed"))'
@@ -162,8 +167,7 @@ def _zsh(tree: Tree, live: Live) -> Iterator[str]:
         yield f'        ({pattern}) choices+=(${{(f)"$({ASK} {command} {FILTER})"}}) ;;'
     yield "    esac"
     yield '    case "$said/${words[CURRENT-1]}" in'
-    for said, names, after in _behind(tree):
-        key = "|".join(shlex.quote("".join(f" {word}" for word in said) + f"/{name}") for name in names)
+    for key, after in _behind_cases(tree):
         yield f"        ({key}) choices=({' '.join(after)}) ;;"
     yield "    esac"
     yield "    _describe command choices || _files"
