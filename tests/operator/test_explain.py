@@ -22,7 +22,9 @@ from brokerage.models import ComputingQueue, Decision, Pilot, StoredSnapshot
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from workqueues.ledger.commands import command
+from workqueues.ledger.task_changes import set_attributes
 from workqueues.models import Task
+from workqueues.rules.task.changes import AttributesAsked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,6 +77,15 @@ def test_it_tells_why_a_task_waits() -> None:
     assert "next look at" in text
     assert "due now" not in text
     assert "none of 3 queues can ever take it; the closest is ALPHA" in text
+
+
+def test_nothing_that_somebody_wrote_steers_the_terminal() -> None:
+    task = decided(ramCount=9000)
+    set_attributes(task, AttributesAsked(ramCount=900, comment="\x1b[31mred\nPending: all is well"), "user:eve")
+    Task.objects.filter(id=task.id).update(error_dialog="\x1b]0;title\x07 is wrong")
+    text = explain(task)
+    assert "\\x1b[31mred\\nPending: all is well" in text
+    assert "\x1b" not in text and "\x07" not in text
 
 
 def test_a_next_look_that_is_late_is_told_as_due() -> None:

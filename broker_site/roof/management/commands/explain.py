@@ -14,6 +14,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from broker_site.client.command.terminal import safe
 from broker_site.roof.management.text_report import against, empty, head, last_asks, story, what_if_report
 from brokerage.models import ComputingQueue, Decision
 from brokerage.queries.automatic_steps import steps_of
@@ -85,7 +86,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(document, indent=1, default=str))
         else:
             for line in lines:
-                self.stdout.write(line)
+                self.stdout.write(safe(line))  # comments and messages are of users and pilots
 
     def _task(self, task: Task, queue: str | None) -> tuple[Any, Iterator[str]]:
         decisions = latest(task.id)
