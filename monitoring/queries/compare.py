@@ -113,8 +113,9 @@ def compared_queues(a: str, b: str) -> list[Part] | None:
 
 
 def _configured(queue: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Its columns, and each attribute that has none."""
-    return {**{name: value for name, value in queue.items() if name != "attributes"}, **queue["attributes"]}
+    """Its columns, and each attribute that has none: a foreign one that is called as a column does not stand for it."""
+    columns = {name: value for name, value in queue.items() if name != "attributes"}
+    return columns | {name: value for name, value in queue["attributes"].items() if name not in columns}
 
 
 def _lines(a: Mapping[str, Any], b: Mapping[str, Any], but: frozenset[str] = frozenset()) -> list[Line]:

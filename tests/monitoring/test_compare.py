@@ -20,7 +20,7 @@ def test_tasks_differ_in_parameters_and_queues_in_configuration() -> None:
     client = Client()
     client.force_login(visitor())
     grid("ALPHA", "BETA")
-    ComputingQueue.objects.filter(name="BETA").update(maxrss=4321, attributes={"cloud": "NORTH"})
+    ComputingQueue.objects.filter(name="BETA").update(maxrss=4321, attributes={"cloud": "NORTH", "maxrss": 1})
     one, other = submitted(parameters("t1", nEvents=20)).id, submitted(parameters("t2", nEvents=20, ramCount=1234)).id
     answer = client.get("/compare/tasks.json", {"a": one, "b": other}).json()
     lines = {part["title"]: {line["name"]: line for line in part["lines"]} for part in answer["parts"]}
