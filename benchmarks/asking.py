@@ -37,8 +37,10 @@ class Client:
 
     def __init__(self, number: int, queues: list[str], kinds: str, url: str) -> None:
         from broker_site.foundation.access.principal import Principal
+        from broker_site.foundation.sql.prepared import Prepared
         from brokerage.ledger.lease import HeldAtMost
 
+        self.of_pilot = Prepared("held_by_ask", "uuid", "SELECT id, epoch FROM brokerage_job WHERE lease_holder = $1")
         self.dice = Random(number)
         self.most = HeldAtMost(8, 1)
         self.pilots = [Principal("pilot", "bench", queues=(queue,), vo=requirements.VO, credential=1) for queue in queues]
@@ -149,15 +151,15 @@ class Client:
 
     def _take(self, said: dict[str, Any]) -> tuple[int, int] | None:
         """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
-        from broker_site.foundation.sql.prepared import Prepared, run_together
+        from broker_site.foundation.sql.prepared import run_together
         from brokerage.ledger.lease import leasing
 
-        # Open jobs are placed by a statement behind that of the lease, of which nothing comes back: they are read behind it.
-        held = Prepared("held_by_ask", "uuid", "SELECT id, epoch FROM brokerage_job WHERE lease_holder = $1")
         match = self._match(said, self.dice.choice(self.pilots), uuid.uuid4())
         for one in match.asks:
             calls = leasing([one])
-            for job_id, epoch, *_ in run_together([*calls, held.with_values(str(one.pilot))] if len(calls) > 1 else calls):
+            if len(calls) > 1:  # open jobs are placed by a statement behind that of the lease, of which nothing comes back
+                calls.append(self.of_pilot.with_values(str(one.pilot)))
+            for job_id, epoch, *_ in run_together(calls):
                 match.got(1)
                 return job_id, epoch
         match.got(0)

@@ -34,11 +34,11 @@ from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
 from brokerage.queries.submission import NONE
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, JobWindow
-from brokerage.rules.dispatch.groups import Credential, groups_of, served, sharing_groups
+from brokerage.rules.dispatch.groups import Credential, served, sharing_groups_of
 from brokerage.rules.dispatch.pilot_messages import FullAsk, JobRequest, read_ask
 from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
-from brokerage.rules.dispatch.resource import Amounts, Described, Description, Place, accepted, is_any, names
+from brokerage.rules.dispatch.resource import Amounts, Described, Description, is_any, place_of
 from brokerage.rules.dispatch.timeouts import lease_s
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing
@@ -110,7 +110,9 @@ class PilotMatch:
         self._tried: WaitingQueue | None = None
         self._held: tuple[int, int] | None = None
         self._began = time.perf_counter()
-        self.turn = SiteTurn(queue.site, frozenset(ce for ce in ask.resource.grid_ce if not is_any([ce])))
+        # Where no name is `any` the resource has just those that the pilot told.
+        ces = resource.grid_ces if resource.grid_ces is not None else {ce for ce in ask.resource.grid_ce if not is_any([ce])}
+        self.turn = SiteTurn(queue.site, ces)
         self.asks = self._asks()
 
     def _asks(self) -> Iterator[Ask]:
@@ -247,17 +249,17 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
     """
     request, said = ask.request, ask.resource
     credential = credential_of(principal)
-    groups = sharing_groups(groups_of(gdpconfig.value("dispatch", "GROUPS", vo=principal.vo)))
+    groups = sharing_groups_of(gdpconfig.component("dispatch", vo=principal.vo)["GROUPS"])
     if credential.private:
         groups &= frozenset((credential.owner_group,))  # it may run the jobs of its own group, not those of one that it names
-    stations, strict = SITE_ROOM.stations(queue.site), gdpconfig.value("dispatch", "STRICT_PLATFORM")
+    strict = gdpconfig.component("dispatch")["STRICT_PLATFORM"]
     if (cpu_time_s := request.cpu_time_s) is None:
         cpu_time_s = (request.walltime_s or int(queue.maxtime)) * request.cores or UNKNOWN_S
     return DESCRIBED.resource(
         (said, request.cores, principal.vo, credential, groups, strict),
         lambda: _description(principal, ask, groups, strict=strict),
         Amounts(request.cores, request.memory_mb, request.disk_mb, request.walltime_s, cpu_time_s),
-        Place(queue.name, accepted((queue.site,)), names(stations)),
+        place_of(queue.name, queue.site, SITE_ROOM.stations(queue.site)),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -57,8 +58,7 @@ class HeldAtMost:
     leases: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """A pilot's request for up to `n` jobs of a task queue, each for `lease_s` seconds, within what it may hold at `most`.
 
     `first`: (-priority, id) of the first job that waits there, as it was read: those before it are not looked at, as they are
@@ -106,7 +106,7 @@ _HELD = """
     ), """
 _ROOM = "coalesce((SELECT room FROM held), 0)"
 _ROOM_WITHIN = f"CASE WHEN (SELECT passed FROM limits) THEN least({_ROOM}, 1) ELSE 0 END"
-_STORAGE_THERE = " AND ($12 = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = $12))"
+_STORAGE_THERE = " AND ({storage} = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = {storage}))"
 _FIRST_JOBS = """ready AS MATERIALIZED (
         SELECT id FROM brokerage_job
         WHERE task_queue_id = $1 AND ready_priority IS NOT NULL AND (ready_priority, id) >= ($8, $9){there}
@@ -118,30 +118,35 @@ _ANY_OF_THE_OLDEST = """ready AS MATERIALIZED (
             SELECT id FROM brokerage_job WHERE task_queue_id = $1 AND ready_priority = $8 ORDER BY id LIMIT $10))
         ORDER BY random() LIMIT {room} FOR NO KEY UPDATE SKIP LOCKED
     )"""
-_SEND = """, sent AS (
+_SEND = """sent AS (
         UPDATE brokerage_job j
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = $2,
-            lease_request = $3, lease_slot = (SELECT slot FROM held) + chosen.number,
+            lease_request = $3, lease_slot = {slot},
             lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now(),
-            token_since = date_trunc('second', now())"""
-_TO_THE_QUEUE = ", computing_queue_id = $11"
-_NOTE = """
-        FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen
-        WHERE j.id = chosen.id
+            token_since = date_trunc('second', now()){to_the_queue}
+        {chosen}
         RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.token_since
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
     )"""
+_TO_THE_QUEUE = ", computing_queue_id = {queue}"
 _WRITE_THERE = """, placed AS (
-        UPDATE brokerage_jobspec s SET storage = $12 FROM sent WHERE s.job_id = sent.id
+        UPDATE brokerage_jobspec s SET storage = {storage} FROM sent WHERE s.job_id = sent.id
     )"""
 _LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
-_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
-_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _STORAGE_THERE))
-_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
-_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _STORAGE_THERE))
-_BOUND, _OPEN = f"{_SEND}{_NOTE}{_LEASED}", f"{_SEND}{_TO_THE_QUEUE}{_NOTE}{_WRITE_THERE}{_LEASED}"
+_ALL_READY = {
+    "slot": "(SELECT slot FROM held) + chosen.number",
+    "chosen": "FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen WHERE j.id = chosen.id",
+}
+_PLACE = {"queue": "$11", "storage": "$12"}
+_THERE = _STORAGE_THERE.format(**_PLACE)
+_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _THERE))
+_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _THERE))
+_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
+_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
+_SENT_HERE, _SENT_THERE = (_SEND.format(**_ALL_READY, to_the_queue=to) for to in ("", _TO_THE_QUEUE.format(**_PLACE)))
+_BOUND, _OPEN = f", {_SENT_HERE}{_LEASED}", f", {_SENT_THERE}{_WRITE_THERE.format(**_PLACE)}{_LEASED}"
 _WITHIN = f"{_HELD}{asked(first=13)}, "
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
 _TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
@@ -156,6 +161,22 @@ _BY_KIND = {
     (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN}"),
 }
 """By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
+
+# Nearly every ask: of a pilot that holds one job at a time. Its place is the first one, and nothing has to be counted.
+_ONLY_JOB = """
+    WHERE j.id = (
+        SELECT id FROM brokerage_job
+        WHERE task_queue_id = $1 AND ready_priority IS NOT NULL AND (ready_priority, id) >= ($6, $7) AND core_count <= $5{there}
+            AND NOT EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $2)
+        ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)"""
+_ONLY_PLACE = {"queue": "$8", "storage": "$9"}
+_ONLY_THERE, _ONLY_TO_THE_QUEUE = _STORAGE_THERE.format(**_ONLY_PLACE), _TO_THE_QUEUE.format(**_ONLY_PLACE)
+_ONLY_SENT = _SEND.format(slot=0, to_the_queue="", chosen=_ONLY_JOB.format(there=""))
+_ONLY_SENT_THERE = _SEND.format(slot=0, to_the_queue=_ONLY_TO_THE_QUEUE, chosen=_ONLY_JOB.format(there=_ONLY_THERE))
+_ONLY_WRITTEN = _WRITE_THERE.format(**_ONLY_PLACE)
+_ONLY_TYPES = "int, uuid, uuid, float8, int, int, bigint"
+_ONLY = Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_LEASED}")
+_ONLY_OPEN = Prepared("lease_only_open", f"{_ONLY_TYPES}, int, text", f"WITH {_ONLY_SENT_THERE}{_ONLY_WRITTEN}{_LEASED}")
 
 OUTPUTS = Prepared(
     "place_outputs",
@@ -200,29 +221,25 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
-    calls = [
-        _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None].with_values(
-            ask.task_queue,
-            str(ask.pilot),
-            str(ask.request),
-            ask.lease_s,
-            ask.most.cores,
-            ask.most.leases,
-            ask.n,
-            *ask.first,
-            ask.window,
-            ask.queue_id,
-            ask.storage,
-            *(ask.limits.columns if ask.limits else ()),
-        )
-        for ask in asks
-    ]
+    calls = [_leasing(ask) for ask in asks]
     calls += [counting(ask.pilot, ask.request, ask.limits) for ask in asks if ask.limits]
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
         calls.append(OUTPUTS.with_values(*map(list, columns)))
     return calls
+
+
+def _leasing(ask: Ask) -> Call:
+    """The statement that gives an ask its jobs."""
+    whose = ask.task_queue, str(ask.pilot), str(ask.request), ask.lease_s, ask.most.cores
+    if ask.most.leases == 1 and not ask.window and ask.limits is None:
+        if ask.queue_id:
+            return _ONLY_OPEN.with_values(*whose, *ask.first, ask.queue_id, ask.storage)
+        return _ONLY.with_values(*whose, *ask.first)
+    statement = _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None]
+    limits = ask.limits.columns if ask.limits else ()
+    return statement.with_values(*whose, ask.most.leases, ask.n, *ask.first, ask.window, ask.queue_id, ask.storage, *limits)
 
 
 def leasing_again(pilot: UUID, request: UUID) -> Call:

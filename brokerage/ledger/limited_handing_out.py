@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import replace
 
 from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask
@@ -52,7 +51,7 @@ class SiteTurn:
         if (limits := LIMITS.passing(self.site, values, self.ces)) is None:
             return hand_out([ask])[0]
         began = time.monotonic()
-        jobs = hand_out([replace(ask, limits=limits)], LIMITS.noting(self.site, self.ces, ask.pilot, ask.request))[0]
+        jobs = hand_out([ask._replace(limits=limits)], LIMITS.noting(self.site, self.ces, ask.pilot, ask.request))[0]
         if any(job.is_new for job in jobs):
             LIMITS.matched(self.site, limits)
         elif not jobs and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):

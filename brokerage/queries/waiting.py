@@ -1,7 +1,7 @@
 """The task queues with waiting jobs, as this process knows them, for matching.
 
-Kept for a moment: task queues come and go slowly, and what they require never changes. Reading takes a twentieth of the time of
-a process at most.
+Kept for a moment: task queues come and go slowly, and what they require never changes. Reading takes a fiftieth of the time of a
+process at most, or, where what is kept would be older than some seconds, a twentieth.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ FRESH_S = 0.5
 
 A match that finds nothing reads its queue again, so a new job waits no longer than the pilot's next ask.
 """
-AT_MOST = 20
-"""What took so long to read is kept for so many times as long."""
+AT_MOST, AT_LEAST, OLD_S = 50, 20, 5.0
+"""What is read is kept for so many times as long as reading took: for fewer where it would be older than so many seconds."""
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
 MOST_GONE = 1000
@@ -100,6 +100,7 @@ class WaitingWork:
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
     _read_at: float = 0.0
+    _took_s: float = 0.0
     _dice: Random = field(default_factory=Random)
     _lock: RLock = field(default_factory=RLock)
 
@@ -141,7 +142,7 @@ class WaitingWork:
                 return kept.waiting
             began = time.monotonic()
             waiting = self._list(queue_id, self._at_queue.get(queue_id, ()), self._first)
-            self._until += AT_MOST * (time.monotonic() - began)
+            self._keep(self._took_s + time.monotonic() - began)
             return waiting
 
     def handed_out(self, waiting: WaitingQueue, hs06: float) -> None:
@@ -181,8 +182,13 @@ class WaitingWork:
                 at_queue[queue].append(id_)
         self._at_queue = at_queue
         self._serving.read()
-        self._read_at = now = time.monotonic()
-        self._until = now + max(FRESH_S, AT_MOST * (now - began))
+        self._read_at = time.monotonic()
+        self._keep(self._read_at - began)
+
+    def _keep(self, took_s: float) -> None:
+        """What was read last, and took so long until now, is kept for as long as that is worth."""
+        self._took_s = took_s
+        self._until = self._read_at + max(FRESH_S, min(AT_MOST * took_s, OLD_S), AT_LEAST * took_s)
 
     def _read_queue(self, queue_id: int) -> None:
         with connection.cursor() as cursor:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from django.db import connection
 
+from broker_site.foundation.sql.postgresql.base import DatabaseWrapper
 from broker_site.foundation.sql.prepared import Prepared
 
 Node = Mapping[str, Any]
@@ -71,7 +72,7 @@ def _fault(node: Node, limit: float, rows: Mapping[str, float], partial: frozens
 def plan_of_prepared(statement: Prepared) -> Plan:
     """The plan of a prepared statement, which is one for all values."""
     with connection.create_cursor() as cursor:
-        statement.ensure(cursor)
+        statement.ensure(cast("DatabaseWrapper", connection), cursor)
         n = statement.execute.count("%s")
         cursor.execute(f"EXPLAIN (FORMAT JSON) {statement.execute}", [None] * n)
         return Plan(statement.sql, cursor.fetchone()[0][0]["Plan"])

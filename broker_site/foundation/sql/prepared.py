@@ -5,17 +5,15 @@ Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.backends.base.base import BaseDatabaseWrapper
 from psycopg2.errors import DuplicatePreparedStatement
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
-Rows = list[tuple[Any, ...]]
+from broker_site.foundation.sql.postgresql.base import DatabaseWrapper
 
-_prepared: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+Rows = list[tuple[Any, ...]]
 
 
 class Prepared:
@@ -30,8 +28,8 @@ class Prepared:
     def run(self, *values: Any) -> Rows:
         """Execute with `values`: all rows."""
         django = _connection()
-        with django.wrap_database_errors, django.create_cursor() as cursor:
-            self.ensure(cursor)
+        with django.wrap_database_errors, django.plain_cursor() as cursor:
+            self.ensure(django, cursor)
             cursor.execute(self.execute, values)
             return cursor.fetchall() if cursor.description else []
 
@@ -39,16 +37,16 @@ class Prepared:
         """To be executed with these values by `run_together`."""
         return Call(self, values)
 
-    def ensure(self, cursor: Cursor) -> None:
-        """Prepare it, unless the cursor's connection has done so before."""
-        known = _prepared.setdefault(cursor.connection, set())
-        if self.name not in known:
-            try:
-                cursor.execute(self._prepare)
-            except DuplicatePreparedStatement:  # a run was ended by its time limit right after; this one fails, the next does not
-                known.add(self.name)
-                raise
-            known.add(self.name)
+    def ensure(self, django: DatabaseWrapper, cursor: Cursor) -> None:
+        """Prepare it, unless the session has done so before."""
+        if self.name in django.prepared:
+            return
+        try:
+            cursor.execute(self._prepare)
+        except DuplicatePreparedStatement:  # a run was ended by its time limit right after; this one fails, the next does not
+            django.prepared.add(self.name)
+            raise
+        django.prepared.add(self.name)
 
 
 class Call(NamedTuple):
@@ -65,20 +63,20 @@ def run_together(calls: list[Call]) -> Rows:
     if not calls:
         return []
     django = _connection()
-    with django.wrap_database_errors, django.create_cursor() as cursor:
-        for call in calls:
-            call.statement.ensure(cursor)
-        cursor.execute(b";".join(cursor.mogrify(call.statement.execute, call.values) for call in calls))
+    with django.wrap_database_errors, django.plain_cursor() as cursor:
+        for statement, _ in calls:
+            statement.ensure(django, cursor)
+        cursor.execute(b";".join([cursor.mogrify(statement.execute, values) for statement, values in calls]))
         return cursor.fetchall() if cursor.description else []
 
 
-def _connection() -> BaseDatabaseWrapper:
+def _connection() -> DatabaseWrapper:
     """Django's connection, ready for use.
 
     Its wrapping of cursors, which costs as much as a short statement, is left out; what that is good for (a working connection,
     Django's exceptions, no statement in a broken transaction) is done here and by `wrap_database_errors`.
     """
-    django = connections[DEFAULT_DB_ALIAS]
+    django = cast("DatabaseWrapper", connections[DEFAULT_DB_ALIAS])
     django.close_if_health_check_failed()
     django.ensure_connection()
     django.validate_no_broken_transaction()

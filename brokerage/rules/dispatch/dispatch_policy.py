@@ -82,7 +82,7 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
     Where VOs with several policies have work here, their policies take turns at random, each as often as the others.
     """
     vos: dict[DispatchPolicy, set[str]] = {}
-    for vo in dict.fromkeys(unit.vo for unit in fitting.units()):
+    for vo in fitting.vos:
         if (policy := policy_of(vo)) is not None:
             vos.setdefault(policy, set()).add(vo)
     policies = list(vos)

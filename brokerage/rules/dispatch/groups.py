@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, Strict
 
@@ -36,18 +36,28 @@ UNNAMED = Group()
 Groups = Annotated[dict[Annotated[str, Field(min_length=1, max_length=64)], Group], Field(max_length=MOST_GROUPS)]
 
 
-_read: dict[int, tuple[Mapping[str, Any], dict[str, Group]]] = {}
+_read: dict[int, tuple[Mapping[str, Any], dict[str, Group], frozenset[str]]] = {}
 """Values of the key as they were read, by identity: each ask needs them, and the configuration keeps one object for all."""
 
 
 def groups_of(value: Mapping[str, Any]) -> dict[str, Group]:
     """As `read_groups`, of a value as the configuration keeps it, which never changes: each is read once."""
+    return _kept(value)[1]
+
+
+def sharing_groups_of(value: Mapping[str, Any]) -> frozenset[str]:
+    """As `sharing_groups`, of a value as the configuration keeps it."""
+    return _kept(value)[2]
+
+
+def _kept(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Group], frozenset[str]]:
     kept = _read.get(id(value))
     if kept is None or kept[0] is not value:
         if len(_read) >= MOST_KEPT:
             _read.clear()
-        kept = _read[id(value)] = (value, read_groups(value))
-    return kept[1]
+        groups = read_groups(value)
+        kept = _read[id(value)] = (value, groups, sharing_groups(groups))
+    return kept
 
 
 def read_groups(value: Mapping[str, Any]) -> dict[str, Group]:
@@ -73,8 +83,7 @@ def sharing_groups(groups: Mapping[str, Group]) -> frozenset[str]:
     return frozenset(name for name, group in groups.items() if JOB_SHARING in group.properties)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """What the credential of a pilot allows: `private`, the work of `owner` in `owner_group` (empty: in whatever group)."""
 
     private: bool = False

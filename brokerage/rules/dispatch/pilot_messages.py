@@ -13,7 +13,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.outside_data import OutsideDataError, Whole, fault, problem, read, read_leaving_out
+from broker_site.foundation.outside_data import WHOLE, OutsideDataError, Whole, fault, problem, read, read_leaving_out
 from brokerage.rules.dispatch.requirement import NONE
 from brokerage.rules.dispatch.resource import named, processor_tags
 from brokerage.rules.dispatch.settlement import LARGEST, MOST_ENTRIES, Report
@@ -55,7 +55,7 @@ def _names(value: object) -> frozenset[str]:
     return names
 
 
-Amount = Annotated[Whole, Field(ge=0, le=LARGEST)]
+Amount = Annotated[int, Strict(), Field(ge=0, le=LARGEST), WHOLE]
 Name = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(str.strip)]
 OneName = Annotated[str, Field(max_length=LONGEST_NAME)]
 Names = Annotated[
@@ -69,7 +69,7 @@ Yes = Annotated[bool, Strict()]
 class Offer:
     """What a pilot offers: cores, MB, MB, s; 0 = as much as the queue says."""
 
-    cores: Annotated[Whole, Field(ge=1, le=10_000)] = 1
+    cores: Annotated[int, Strict(), Field(ge=1, le=10_000), WHOLE] = 1
     memory_mb: Amount = 0
     disk_mb: Amount = 0
     walltime_s: Amount = 0
@@ -203,21 +203,20 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
 
     Most asks tell sizes only: these are read as if there were nothing else.
     """
-    said = _visible_fields(body, "")
-    if said.keys() <= _ASK:
-        return FullAsk(read(JobRequest, said))
+    if body.keys() <= _ASK:
+        return FullAsk(read(JobRequest, _visible_fields(body, "")))
     faults: list[Problem] = []
-    request = _read_part(JobRequest, said, faults)
-    resource = _attributes({name: value for name, value in said.items() if name in _ATTRIBUTES}, faults)
-    known = tags_of(request, resource) if request and resource else None
-    if resource and known is not None and (missing := sorted(named(resource.required_tags) - known)):
+    sizes = {name: value for name, value in body.items() if name in _ASK}
+    attributes = {name: value for name, value in body.items() if name in _ATTRIBUTES}
+    request, resource = _read_part(JobRequest, _visible_fields(sizes, ""), faults), _attributes(attributes, faults)
+    required = named(resource.required_tags) if resource else NONE
+    if request and resource and required and (missing := sorted(required - tags_of(request, resource))):
         faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
-    if resource and (n := _names_in(resource)) > MOST_NAMES:
-        longest = max(_SETS, key=lambda name: len(getattr(resource, name)))
-        faults.append(problem(longest, "length", f"the ask names {n} tags, sites, platforms and the like, at most {MOST_NAMES}"))
     if request is None or resource is None or faults:
         raise OutsideDataError(faults)
-    unknown = (name for name in said if name not in _ASK and name not in _ATTRIBUTES)
+    if len(sizes) + len(attributes) == len(body):
+        return FullAsk(request, resource)
+    unknown = (name for name, value in body.items() if name not in _ASK and name not in _ATTRIBUTES and value is not None)
     return FullAsk(request, resource, tuple(_visible(name[:LONGEST_NAME], "") for name in islice(unknown, MOST_UNKNOWN)))
 
 
@@ -233,21 +232,24 @@ def _attributes(said: Mapping[str, Any], faults: list[Problem]) -> ResourceAttri
         known = _known.get(told)
     except TypeError:  # something in a list is no text
         known, told = None, ()
-    if known is None and (known := _read_part(ResourceAttributes, said, faults)) is not None and told:
+    if known is not None:
+        return known
+    visible = _visible_fields(said, "")
+    if (known := _read_part(ResourceAttributes, visible, faults) if visible else NOT_DESCRIBED) is None:
+        return None
+    if (n := sum(len(getattr(known, name)) for name in _SETS)) > MOST_NAMES:
+        longest = max(_SETS, key=lambda name: len(getattr(known, name)))
+        faults.append(problem(longest, "length", f"the ask names {n} tags, sites, platforms and the like, at most {MOST_NAMES}"))
+    elif told and n <= MOST_KEPT_NAMES:
         if len(_known) >= MOST_KEPT:
             _known.clear()
-        if _names_in(known) <= MOST_KEPT_NAMES:
-            _known[told] = known
+        _known[told] = known
     return known
 
 
 MOST_KEPT, MOST_KEPT_NAMES = 1000, 100
 """Descriptions that are kept, those with more names apart, so that no pilot fills the memory."""
 _known: dict[tuple[tuple[str, type, Any], ...], ResourceAttributes] = {}
-
-
-def _names_in(resource: ResourceAttributes) -> int:
-    return sum(len(getattr(resource, name)) for name in _SETS)
 
 
 def _read_part(kind: type[T], said: Mapping[str, Any], faults: list[Problem]) -> T | None:

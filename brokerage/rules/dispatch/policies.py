@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
 
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, JobWindow, Turn, dispatch_policy
 from brokerage.rules.dispatch.random_choice import WINDOW, QueueChance, fresh, queues_in_turn, winning_priority_of
-from brokerage.rules.dispatch.waiting_list import Fitting, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import Fitting, Unit, WaitingQueue
 from brokerage.rules.facts.cpu_classes import DOCUMENT, cpu_class
 
 
@@ -23,13 +23,13 @@ class Panda(DispatchPolicy):
 
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """Those of the VO whose turn it is, then the others; units of a VO that stand equally together, by priority and age."""
-        units = fitting.units()
-        turns = dict.fromkeys((unit.vo for unit in units), 0)
-        if len(turns) > 1:
-            turns = {vo: number for number, vo in enumerate(turn.dice.sample(list(turns), len(turns)))}
-        stands = {unit: (turns[unit.vo], turn.places(unit)) for unit in units}
-        for _, equal in groupby(sorted(stands, key=stands.__getitem__), key=stands.__getitem__):
-            yield from fitting.of_units(list(equal))
+        vos = fitting.vos
+        turns = {vo: number for number, vo in enumerate(turn.dice.sample(vos, len(vos)) if len(vos) > 1 else vos)}
+        stands: defaultdict[tuple[int, float], list[Unit]] = defaultdict(list)
+        for unit in fitting.units():
+            stands[turns[unit.vo], turn.places(unit)].append(unit)
+        for _, equal in sorted(stands.items()):
+            yield from fitting.of_units(equal)
 
     def cpu_class(self, cpu_time_s: int) -> int:
         """Exactly: walltimes, of which it is made, are steps of a ladder (decision H5)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from brokerage.rules.dispatch.requirement import NONE, Resource
@@ -171,6 +172,12 @@ class Place(NamedTuple):
 
 
 NOWHERE = Place()
+
+
+@lru_cache(maxsize=1000)
+def place_of(queue: str, site: str, stations: frozenset[str]) -> Place:
+    """Where the slots of a queue are, at a site that advertises these stations."""
+    return Place(queue, accepted((site,)), names(stations))
 
 
 class Described:

@@ -6,9 +6,12 @@ that suit is served first is the dispatch policy's (`brokerage.rules.dispatch.di
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import compress, groupby
-from typing import NamedTuple
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +29,10 @@ from brokerage.rules.dispatch.requirement import (
 )
 
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
+_AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
+_REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in AMOUNTS))
+MOST_ASKED = 1000
+"""Of so many resources a list keeps which task queues suit them; of those with like amounts once."""
 
 
 class Unit(NamedTuple):
@@ -70,6 +77,18 @@ class WaitingQueue(NamedTuple):
         return at_limit(self.values, hits)
 
 
+_PRIORITY_OF, _JOB_OF, _UNIT_OF = attrgetter("priority"), attrgetter("job_id"), attrgetter("unit")
+_AMOUNTS_NEEDED = attrgetter(*AMOUNTS)
+
+
+def _in_order(waiting: Iterable[WaitingQueue]) -> list[WaitingQueue]:
+    """By unit, then highest priority first, then the oldest job. In three steps, none of which makes a key for each row."""
+    rows = sorted(waiting, key=_JOB_OF)
+    rows.sort(key=_PRIORITY_OF, reverse=True)
+    rows.sort(key=_UNIT_OF)
+    return rows
+
+
 Places = NDArray[np.intp]
 """Where some rows are in a list, ascending unless said otherwise."""
 
@@ -78,32 +97,46 @@ class WaitingList:
     """The task queues of one computing queue, as they were read. `verdicts`: what is known of them from earlier readings."""
 
     def __init__(self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None) -> None:
-        self.rows: Sequence[WaitingQueue] = sorted(waiting, key=lambda one: (one.unit, -one.priority, one.job_id))
+        self.rows: Sequence[WaitingQueue] = _in_order(waiting)
         self._verdicts = Verdicts() if verdicts is None else verdicts
         self._places = self._verdicts.places({row.id: row.requirement for row in self.rows})
-        needs = [[getattr(row.requirement, name) for row in self.rows] for name in AMOUNTS]
-        self._needs = np.array(needs, dtype=np.int32).reshape(len(AMOUNTS), len(self.rows))
+        needs = [_AMOUNTS_NEEDED(row.requirement) for row in self.rows]
+        self._needs = np.array(needs, dtype=np.int32).reshape(len(self.rows), len(AMOUNTS)).T.copy()
+        self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
+        """What the task queues need of each amount: a little more or less that reaches no other step makes no difference."""
         self._waits = np.ones(len(self.rows), dtype=np.bool_)
+        self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._row_of: dict[int, int] = {}
         self.units: Mapping[Unit, slice] = dict(self._slices())
         self.bounds = np.array([*(rows.start for rows in self.units.values()), len(self.rows)], np.intp)
         """Where the rows of each unit begin, and where the last ones end."""
-        priorities, job_ids = (np.fromiter((row[i] for row in self.rows), np.int64, len(self.rows)) for i in (2, 3))
+        priorities, job_ids = (np.fromiter(map(of, self.rows), np.int64, len(self.rows)) for of in (_PRIORITY_OF, _JOB_OF))
         self.turns = np.empty(len(self.rows), np.intp)
         """At each place the turn of its row among all, whosever they are."""
         self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.rows))
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
         start = 0
-        for unit, rows in groupby(self.rows, key=lambda row: row.unit):
-            stop = start + sum(1 for _ in rows)
+        for unit, rows in groupby(map(_UNIT_OF, self.rows)):
+            stop = start + len([*rows])
             yield unit, slice(start, stop)
             start = stop
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
-        places = self._suiting(resource)
-        return Fitting(self, places[self._waits[places]], hits)
+        reached = (
+            bisect_right(steps, max(offered, 0)) if offered else len(steps)
+            for steps, offered in zip(self._steps, _AMOUNTS_OF(resource), strict=True)
+        )  # fmt: skip
+        alike = (*_REST_OF(resource), *reached)
+        fitting = self._asked.get(alike)
+        if fitting is None:
+            waits, places = self._waits, self._suiting(resource)
+            fitting = Fitting(self, places[waits[places]], NO_HITS)
+            if len(self._asked) >= MOST_ASKED:
+                self._asked = {}
+            self._asked[alike] = fitting
+        return fitting.but(hits) if hits else fitting
 
     def suits(self, resource: Resource) -> bool:
         """Whether any of them suits the resource, limits apart, also one that was left out since."""
@@ -111,8 +144,8 @@ class WaitingList:
 
     def _suiting(self, resource: Resource) -> Places:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
-        for needs, offered in zip(self._needs, (getattr(resource, name) for name in AMOUNTS), strict=True):
-            if offered:
+        for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
+            if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
         return np.flatnonzero(flags)
 
@@ -123,6 +156,7 @@ class WaitingList:
         place = self._row_of.get(waiting.id)
         if place is not None:
             self._waits[place] = False
+            self._asked = {}
 
     def cpu_times(self, places: Places) -> NDArray[np.int32]:
         """The CPU time, s, that the rows at these places need."""
@@ -135,10 +169,17 @@ class WaitingList:
 
 
 class Fitting:
-    """The task queues of a list that suit one ask, by unit; each is looked at only when it is asked for."""
+    """The task queues of a list that suit one ask, by unit; each is looked at only when it is asked for.
+
+    Asks that say the same share one, also those of several threads.
+    """
 
     def __init__(self, waiting: WaitingList, places: Places, hits: Hits) -> None:
         self._waiting, self._places, self._hits = waiting, places, hits
+
+    def but(self, hits: Hits) -> Fitting:
+        """Those of them that are at no limit."""
+        return Fitting(self._waiting, self._places, hits)
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
@@ -147,19 +188,34 @@ class Fitting:
 
     def units(self) -> list[Unit]:
         """Units with at least one of them, limits apart."""
+        return [*self._units]
+
+    @cached_property
+    def vos(self) -> Sequence[str]:
+        """The VOs with at least one of them, limits apart."""
+        return tuple(dict.fromkeys(unit.vo for unit in self._units))
+
+    @cached_property
+    def _units(self) -> Sequence[Unit]:
         bounds = np.searchsorted(self._places, self._waiting.bounds)
-        return list(compress(self._waiting.units, bounds[1:] > bounds[:-1]))
+        return tuple(compress(self._waiting.units, bounds[1:] > bounds[:-1]))
+
+    @cached_property
+    def _first(self) -> Places:
+        """The place of the one with the first turn, if there is one."""
+        return self._places[[self._waiting.turns[self._places].argmin()]] if len(self._places) else self._places
 
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
         """Those of these units, highest priority first, then the oldest job."""
         if len(units) == 1:
             yield from self._rows(self._of(units[0]))
             return
-        places = self._places if len(units) == len(self.units()) else np.concatenate([self._places[:0], *map(self._of, units)])
-        turns = self._waiting.turns[places]
-        if len(places):
-            yield from self._rows(places[[turns.argmin()]])
-        yield from self._rows(places[np.argsort(turns)[1:]])
+        if len(units) == len(self._units):
+            mine = self
+        else:
+            mine = Fitting(self._waiting, np.concatenate([self._places[:0], *map(self._of, units)]), self._hits)
+        yield from mine._rows(mine._first)
+        yield from mine._rows(mine._places[np.argsort(self._waiting.turns[mine._places])[1:]])
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import select
+from typing import Any
 
 from django.db.backends.postgresql import base
 
@@ -13,6 +14,20 @@ class DatabaseWrapper(base.DatabaseWrapper):
     A server that ended or threw the session out has sent so, and what the kernel knows of a dead host shows there too. Django
     asks at the first statement of each request, which costs as much as a short verb.
     """
+
+    prepared: set[str]
+    """Names of the statements that the session has prepared."""
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        """A session, which has prepared nothing yet."""
+        self.prepared = set()
+        return super().get_new_connection(conn_params)
+
+    def plain_cursor(self) -> Any:
+        """A cursor that gives rows as Django's do, without its wrapping, which costs as much as a short statement."""
+        cursor = self.connection.cursor()
+        cursor.tzinfo_factory = self.tzinfo_factory
+        return cursor
 
     def close_if_health_check_failed(self) -> None:
         """Close it if it does not work any more, once a request."""
