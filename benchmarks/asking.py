@@ -45,6 +45,7 @@ class Client:
         self.most = HeldAtMost(8, 1)
         self.pilots = [Principal("pilot", "bench", queues=(queue,), vo=requirements.VO, credential=1) for queue in queues]
         self.said = list(islice(requirements.descriptions(self.dice, kinds), PILOTS))
+        self.said_by: list[tuple[uuid.UUID, dict[str, Any]]] = []
         self.seconds: list[float] = []
         self.in_vain = self.asks = 0
         self.held: list[tuple[int, int]] = []
@@ -54,11 +55,15 @@ class Client:
         self.cursor = connection.cursor()
         self.cursor.execute(CLAIM)
 
+    def prepare(self, n: int) -> None:
+        """Make what `n` pilots will say, each with its number: that is their work, not the server's."""
+        self.said_by = [(uuid.uuid4(), self._said()) for _ in range(n)]
+
     def ours(self, n: int) -> None:
         """Take `n` jobs as the verb does, each for another pilot, since one holds one job."""
         from broker_site.foundation.access.tokens import mint_job_token
 
-        self._timed(n, lambda ask: mint_job_token(*taken, LEASE_S) if (taken := self._take(ask)) else None)
+        self._timed(n, lambda pilot, said: mint_job_token(*taken, LEASE_S) if (taken := self._take(pilot, said)) else None)
 
     def cycle(self, n: int) -> None:
         """Take `n` jobs and end each as finished by the set statement, ten at a time."""
@@ -88,17 +93,18 @@ class Client:
 
     def limited(self, n: int) -> None:
         """Take `n` jobs with the whole verb but its HTTP, at the queues whose sites have limits: every other one."""
-        self._timed(n, lambda said: self._answered(said, self.pilots[::2]))
+        self._timed(n, lambda _pilot, said: self._answered(said, self.pilots[::2]))
 
     def unlimited(self, n: int) -> None:
         """The same at the other queues."""
-        self._timed(n, lambda said: self._answered(said, self.pilots[1::2]))
+        self._timed(n, lambda _pilot, said: self._answered(said, self.pilots[1::2]))
 
     def reference(self, n: int) -> None:
         """Take `n` rows of the bare table."""
         for _ in range(n):
+            holder, _said = self._next()
             began = time.perf_counter()
-            self.cursor.execute("EXECUTE claim (%s)", (uuid.uuid4(),))
+            self.cursor.execute("EXECUTE claim (%s)", (holder,))
             assert self.cursor.fetchone() is not None
             self.seconds.append(time.perf_counter() - began)
 
@@ -111,12 +117,12 @@ class Client:
         """Asks so far, and those that found nothing."""
         return self.asks, self.in_vain
 
-    def _timed(self, n: int, act: Callable[[dict[str, Any]], object]) -> None:
+    def _timed(self, n: int, act: Callable[[uuid.UUID, dict[str, Any]], object]) -> None:
         in_a_row = 0
         while n:
-            said = self._said()
+            pilot, said = self._next()
             began = time.perf_counter()
-            got = act(said)
+            got = act(pilot, said)
             self.seconds.append(time.perf_counter() - began)
             self.asks += 1
             if got is None:
@@ -126,6 +132,12 @@ class Client:
                 continue
             in_a_row = 0
             n -= 1
+
+    def _next(self) -> tuple[uuid.UUID, dict[str, Any]]:
+        """The next pilot, with what it says."""
+        if not self.said_by:
+            self.prepare(100)
+        return self.said_by.pop()
 
     def _said(self) -> dict[str, Any]:
         """What the next pilot says: one of the kinds, with less time left than before."""
@@ -149,12 +161,12 @@ class Client:
         match = self._match(said, self.dice.choice(pilots), self.dice.choice(self.registered_pilots))
         return match.tell([]).status_code == 200 or None
 
-    def _take(self, said: dict[str, Any]) -> tuple[int, int] | None:
+    def _take(self, pilot: uuid.UUID, said: dict[str, Any]) -> tuple[int, int] | None:
         """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
         from broker_site.foundation.sql.prepared import run_together
         from brokerage.ledger.lease import leasing
 
-        match = self._match(said, self.dice.choice(self.pilots), uuid.uuid4())
+        match = self._match(said, self.dice.choice(self.pilots), pilot)
         for one in match.asks:
             calls = leasing([one])
             if len(calls) > 1:  # open jobs are placed by a statement behind that of the lease, of which nothing comes back
@@ -165,8 +177,8 @@ class Client:
         match.got(0)
         return None
 
-    def _hold(self, said: dict[str, Any]) -> tuple[int, int] | None:
-        taken = self._take(said)
+    def _hold(self, pilot: uuid.UUID, said: dict[str, Any]) -> tuple[int, int] | None:
+        taken = self._take(pilot, said)
         if taken is not None:
             self.held.append(taken)
         return taken

@@ -175,6 +175,7 @@ class Legs:
             if self._few_pilots:
                 self._server.execute(http.FREE)
             self._stock.take(table, self._n)
+            self._crew.tell("prepare", self._n // self._crew.size)
             done = watched(lambda: self._crew.do(method, self._n), self._server.cpu_s)
             self._latencies.note(method)
             return done

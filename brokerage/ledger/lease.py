@@ -125,16 +125,16 @@ _SEND = """sent AS (
             lease_until = now() + make_interval(secs => $4), lease_s = $4, last_seen = now(),
             token_since = date_trunc('second', now()){to_the_queue}
         {chosen}
-        RETURNING j.id, j.epoch, j.attempt_nr, j.task_id, j.lease_s, j.token_since
-    ), noted AS (
-        INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
-        SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
+        RETURNING j.id, j.epoch
     )"""
 _TO_THE_QUEUE = ", computing_queue_id = {queue}"
 _WRITE_THERE = """, placed AS (
         UPDATE brokerage_jobspec s SET storage = {storage} FROM sent WHERE s.job_id = sent.id
     )"""
-_LEASED = f" SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM sent"
+_NOTED = """
+    INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
+    SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
+    RETURNING job_id, epoch"""
 _ALL_READY = {
     "slot": "(SELECT slot FROM held) + chosen.number",
     "chosen": "FROM (SELECT id, (row_number() OVER ())::int - 1 AS number FROM ready) AS chosen WHERE j.id = chosen.id",
@@ -146,7 +146,7 @@ _ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there 
 _FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
 _ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
 _SENT_HERE, _SENT_THERE = (_SEND.format(**_ALL_READY, to_the_queue=to) for to in ("", _TO_THE_QUEUE.format(**_PLACE)))
-_BOUND, _OPEN = f", {_SENT_HERE}{_LEASED}", f", {_SENT_THERE}{_WRITE_THERE.format(**_PLACE)}{_LEASED}"
+_BOUND, _OPEN = f", {_SENT_HERE}{_NOTED}", f", {_SENT_THERE}{_WRITE_THERE.format(**_PLACE)}{_NOTED}"
 _WITHIN = f"{_HELD}{asked(first=13)}, "
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
 _TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
@@ -175,8 +175,8 @@ _ONLY_SENT = _SEND.format(slot=0, to_the_queue="", chosen=_ONLY_JOB.format(there
 _ONLY_SENT_THERE = _SEND.format(slot=0, to_the_queue=_ONLY_TO_THE_QUEUE, chosen=_ONLY_JOB.format(there=_ONLY_THERE))
 _ONLY_WRITTEN = _WRITE_THERE.format(**_ONLY_PLACE)
 _ONLY_TYPES = "int, uuid, uuid, float8, int, int, bigint"
-_ONLY = Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_LEASED}")
-_ONLY_OPEN = Prepared("lease_only_open", f"{_ONLY_TYPES}, int, text", f"WITH {_ONLY_SENT_THERE}{_ONLY_WRITTEN}{_LEASED}")
+_ONLY = Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_NOTED}")
+_ONLY_OPEN = Prepared("lease_only_open", f"{_ONLY_TYPES}, int, text", f"WITH {_ONLY_SENT_THERE}{_ONLY_WRITTEN}{_NOTED}")
 
 OUTPUTS = Prepared(
     "place_outputs",
@@ -207,6 +207,11 @@ OUTPUTS = Prepared(
 )
 """Where each queue has datasets of its own, the outputs of open jobs go to those of the queue at which they were leased."""
 
+_LEASED = Prepared(
+    "leased",
+    "bigint, int",
+    f"SELECT id, epoch, attempt_nr, task_id, lease_s, {ISSUED} FROM brokerage_job WHERE id = $1 AND epoch = $2",
+)
 _GOOD_TOKEN = good_token("$3")
 _REPLACED = Prepared(
     "replaced_token",
@@ -218,6 +223,7 @@ _REPLACED = Prepared(
 def leasing(asks: Sequence[Ask]) -> list[Call]:
     """To give each of these asks, of different pilots, the first ready jobs of its task queue, within what it may hold.
 
+    Each gives the ids and epochs of its jobs.
     An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
@@ -262,8 +268,8 @@ def lease(
             with transaction.atomic():
                 rows = first.run()
                 run_together(others)
-            for row in rows:
-                return Lease(*row)
+                for row in rows:
+                    return Lease(*_LEASED.run(*row)[0])
     except IntegrityError:
         return None  # this ask, or another of the same pilot, has just got its job through another process
     return None

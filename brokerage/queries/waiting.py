@@ -21,7 +21,7 @@ from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
-from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
+from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 
 FRESH_S = 0.5
@@ -109,7 +109,7 @@ class WaitingWork:
     ) -> Iterator[tuple[WaitingQueue, JobWindow]]:
         """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs."""
         waiting = self.of(asked.id, fresh=fresh)
-        turn = Turn(self._place, self._dice, asked.options)
+        turn = Turn(self._serving.order.place_of, self._dice, asked.options)
         for one, policy in dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn):
             yield one, policy.job_window(one, turn, self._user_priorities)
 
@@ -162,9 +162,6 @@ class WaitingWork:
             self._until, self._serving = 0.0, ServingSince()
             for kept in (self._facts, self._first, self._at_queue, self._lists, self._verdicts):
                 kept.clear()
-
-    def _place(self, unit: Unit) -> float:
-        return self._serving.order.place(*unit)
 
     def _read_all(self) -> None:
         began = time.monotonic()

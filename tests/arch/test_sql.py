@@ -14,10 +14,6 @@ TEXT_AT = {"Prepared": 2}
 """Where the SQL stands among the arguments, if not first."""
 
 ALLOWED = {
-    (
-        "broker_site/foundation/sql/prepared.py",
-        "Prepared.run",
-    ): "PREPARE and EXECUTE around a text that is checked where Prepared is made",
     ("broker_site/foundation/sql/prepared.py", "Prepared.ensure"): "PREPARE around a text that is checked where Prepared is made",
     (
         "broker_site/foundation/sql/prepared.py",

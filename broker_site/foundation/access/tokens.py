@@ -69,7 +69,7 @@ def mint_job_token(job_id: int, epoch: int, seconds: float, *, pilot: int = 0, i
     """
     expires = math.ceil(clock.now().timestamp() + seconds)
     claim = f"{job_id}.{epoch}.{expires}.{pilot}.{issued}"
-    return f"{JOB_PREFIX}{claim}.{_signature(_keys()[0], claim)}"
+    return f"{JOB_PREFIX}{claim}.{_signature(_key(settings.SECRET_KEY), claim)}"
 
 
 def read_job_token(text: str) -> JobClaim:
@@ -81,29 +81,21 @@ def read_job_token(text: str) -> JobClaim:
     if match is None:
         raise BadToken("this is not a job token")
     claim, job_id, epoch, expires, pilot, issued, signature = match.groups()
-    if not any(hmac.compare_digest(_signature(key, claim), signature) for key in _keys()):
+    secrets_ = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    if not any(hmac.compare_digest(_signature(key, claim), signature) for key in map(_key, secrets_)):
         raise BadToken("the signature of the job token is wrong")
     if int(expires) <= clock.now().timestamp():
         raise BadToken("the job token has expired")
     return JobClaim(int(job_id), int(epoch), int(expires), int(pilot), int(issued or 0))
 
 
-def _signature(key: bytes, claim: str) -> str:
-    mac = _mac(key).copy()  # `hmac.digest` lets other threads run, and it takes longer to get the turn back than to sign
+def _signature(key: hmac.HMAC, claim: str) -> str:
+    mac = key.copy()  # `hmac.digest` lets other threads run, and it takes longer to get the turn back than to sign
     mac.update(claim.encode())
     return mac.hexdigest()
 
 
 @lru_cache(maxsize=32)
-def _mac(key: bytes) -> hmac.HMAC:
-    return hmac.new(key, digestmod="sha256")
-
-
-def _keys() -> tuple[bytes, ...]:
-    return _derived(settings.SECRET_KEY, tuple(settings.SECRET_KEY_FALLBACKS))
-
-
-@lru_cache(maxsize=8)
-def _derived(secret: str, fallbacks: tuple[str, ...]) -> tuple[bytes, ...]:
-    """Keys of our own, newest first: a signature made for another purpose with the same SECRET_KEY is worth nothing here."""
-    return tuple(hmac.digest(s.encode(), b"gridbroker job token 1", "sha256") for s in (secret, *fallbacks))
+def _key(secret: str) -> hmac.HMAC:
+    """A key of our own: a signature made for another purpose with the same SECRET_KEY is worth nothing here."""
+    return hmac.new(hmac.digest(secret.encode(), b"gridbroker job token 1", "sha256"), digestmod="sha256")

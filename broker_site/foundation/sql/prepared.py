@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, cast
 
+import psycopg2
 from django.db import DEFAULT_DB_ALIAS, connections
 from psycopg2.errors import DuplicatePreparedStatement
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
@@ -27,11 +28,7 @@ class Prepared:
 
     def run(self, *values: Any) -> Rows:
         """Execute with `values`: all rows."""
-        django = _connection()
-        with django.wrap_database_errors, django.plain_cursor() as cursor:
-            self.ensure(django, cursor)
-            cursor.execute(self.execute, values)
-            return cursor.fetchall() if cursor.description else []
+        return run_together([Call(self, values)])
 
     def with_values(self, *values: Any) -> Call:
         """To be executed with these values by `run_together`."""
@@ -63,11 +60,15 @@ def run_together(calls: list[Call]) -> Rows:
     if not calls:
         return []
     django = _connection()
-    with django.wrap_database_errors, django.plain_cursor() as cursor:
-        for statement, _ in calls:
-            statement.ensure(django, cursor)
-        cursor.execute(b";".join([cursor.mogrify(statement.execute, values) for statement, values in calls]))
-        return cursor.fetchall() if cursor.description else []
+    try:
+        with django.plain_cursor() as cursor:
+            for statement, _ in calls:
+                statement.ensure(django, cursor)
+            cursor.execute(b";".join([cursor.mogrify(statement.execute, values) for statement, values in calls]))
+            return cursor.fetchall() if cursor.description else []
+    except psycopg2.Error:
+        with django.wrap_database_errors:
+            raise
 
 
 def _connection() -> DatabaseWrapper:

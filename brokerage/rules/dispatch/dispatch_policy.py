@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -16,8 +15,7 @@ from brokerage.rules.decision.policy_choice import unknown
 from brokerage.rules.dispatch.waiting_list import Fitting, Unit, WaitingQueue
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """What a policy may know besides the task queues: where each unit stands (the least is served first), and dice.
 
     `options`: the component `dispatch` of the configuration.

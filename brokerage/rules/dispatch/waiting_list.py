@@ -147,7 +147,7 @@ class WaitingList:
         for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
-        return np.flatnonzero(flags)
+        return flags.nonzero()[0]
 
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
@@ -156,7 +156,6 @@ class WaitingList:
         place = self._row_of.get(waiting.id)
         if place is not None:
             self._waits[place] = False
-            self._asked = {}
 
     def cpu_times(self, places: Places) -> NDArray[np.int32]:
         """The CPU time, s, that the rows at these places need."""
@@ -171,7 +170,7 @@ class WaitingList:
 class Fitting:
     """The task queues of a list that suit one ask, by unit; each is looked at only when it is asked for.
 
-    Asks that say the same share one, also those of several threads.
+    Asks that say the same share one, also those of several threads, while task queues of it are drained.
     """
 
     def __init__(self, waiting: WaitingList, places: Places, hits: Hits) -> None:
@@ -180,6 +179,11 @@ class Fitting:
     def but(self, hits: Hits) -> Fitting:
         """Those of them that are at no limit."""
         return Fitting(self._waiting, self._places, hits)
+
+    @cached_property
+    def _others(self) -> Places:
+        """Those behind it, in turn."""
+        return self._places[self._waiting.turns[self._places].argsort()[1:]]
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
@@ -197,7 +201,7 @@ class Fitting:
 
     @cached_property
     def _units(self) -> Sequence[Unit]:
-        bounds = np.searchsorted(self._places, self._waiting.bounds)
+        bounds = self._places.searchsorted(self._waiting.bounds)
         return tuple(compress(self._waiting.units, bounds[1:] > bounds[:-1]))
 
     @cached_property
@@ -215,7 +219,7 @@ class Fitting:
         else:
             mine = Fitting(self._waiting, np.concatenate([self._places[:0], *map(self._of, units)]), self._hits)
         yield from mine._rows(mine._first)
-        yield from mine._rows(mine._places[np.argsort(self._waiting.turns[mine._places])[1:]])
+        yield from mine._rows(mine._others)
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""
@@ -230,16 +234,18 @@ class Fitting:
 
     def _of(self, unit: Unit) -> Places:
         rows = self._waiting.units[unit]
-        first, end = np.searchsorted(self._places, (rows.start, rows.stop))
+        first, end = self._places.searchsorted((rows.start, rows.stop))
         return self._places[first:end]
 
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
         for place in places:
+            if self._waiting.is_drained(int(place)):
+                continue
             row = self._waiting.rows[int(place)]
-            if not self._waiting.is_drained(int(place)) and not (self._hits and row.at_limit(self._hits)):
+            if not (self._hits and row.at_limit(self._hits)):
                 yield row
 
     def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
         """Those that suit and are at a limit, each with the kinds of jobs that are limited."""
-        rows = (self._waiting.rows[int(place)] for place in self._places)
+        rows = (self._waiting.rows[int(place)] for place in self._places if not self._waiting.is_drained(int(place)))
         return [(row, kinds) for row in rows if (kinds := row.at_limit(self._hits))]

@@ -61,6 +61,12 @@ class ServingOrder:
             return NO_TREE
         return self._of(("share", vo)).get(gshare, NO_LEAF)
 
+    def place_of(self, unit: tuple[str, str, int]) -> float:
+        """Where a unit stands: VO, share and work queue."""
+        if self._trees:
+            return self.place(*unit)
+        return NO_LEAF if unit[1] else NO_TREE
+
     def handed_out(self, vo: str, gshare: str, work_queue_id: int, hs06: float) -> None:
         """A job of the unit was handed out; its cores with their power."""
         for key, unit in ((("share", vo), gshare), (("queue", vo), str(work_queue_id))):
