@@ -228,7 +228,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
     """
     calls = [_leasing(ask) for ask in asks]
-    calls += [counting(ask.pilot, ask.request, ask.limits) for ask in asks if ask.limits]
+    calls += [counting(ask.pilot, ask.request, ask.limits) for ask in asks if ask.limits and ask.limits.ids]
     placed = [ask for ask in asks if ask.queue_id]
     if placed:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)

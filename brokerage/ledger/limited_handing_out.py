@@ -54,7 +54,9 @@ class SiteTurn:
         jobs = hand_out([ask._replace(limits=limits)], LIMITS.noting(self.site, self.ces, ask.pilot, ask.request))[0]
         if any(job.is_new for job in jobs):
             LIMITS.matched(self.site, limits)
-        elif not jobs and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):
+            return jobs
+        LIMITS.not_matched(limits)
+        if not jobs and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs
 

@@ -1,7 +1,8 @@
 """What a lease does with the gauges of running limits and delays: asks them, and counts the match (facts a6).
 
 They are asked by the statement that takes the job, without a lock, and counted by one behind it: nobody else passes them from
-there to the commit, and the shorter that is the more matches there are. What was no longer so when it came to be counted undoes
+there to the commit, and the shorter that is the more matches there are. Where there is much room a thread has blocks of matches,
+which are not counted again (`match_blocks`). What was no longer so when it came to be counted undoes
 the whole lease. They are locked in the order of their ids, after jobs and before datasets, as the submission of jobs does,
 which waits for no job: that is why they are not counted last. PostgreSQL reads a row anew when it locks it. The rule is that of
 `brokerage.rules.dispatch.match_limits`; a test holds the two together.
@@ -9,17 +10,21 @@ which waits for no job: that is why they are not counted last. PostgreSQL reads 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 from uuid import UUID
 
 from broker_site.foundation.sql.prepared import Call, Prepared
+from brokerage.ledger.match_blocks import Block, holds
 from brokerage.rules.dispatch.match_limits import Limited, SiteRules
 
 
 class Passing(NamedTuple):
-    """The limits that a match has to pass, each of them, with the ids of their gauges.
+    """The limits that a match has to pass, each of them, with the ids of the gauges of those that it is counted for.
 
-    `most` jobs, below 0: any number; `intervals_s`, 0: none. An id that is no gauge's lets nothing pass.
+    `most` jobs, below 0: any number; `intervals_s`, 0: none. An id that is no gauge's lets nothing pass. `blocks`: those of the
+    other limits, under which it is made.
     """
 
     limits: tuple[Limited, ...]
@@ -27,14 +32,22 @@ class Passing(NamedTuple):
     most: list[int]
     intervals_s: list[float]
     bursts: list[int]
+    blocks: Sequence[Block] = ()
 
     @property
-    def columns(self) -> tuple[list[int], list[int], list[float], list[int]]:
-        """As values of PARAMETERS."""
+    def gauges(self) -> tuple[list[int], list[int], list[float], list[int]]:
+        """As values of GAUGES."""
         return self.ids, self.most, self.intervals_s, self.bursts
 
+    @property
+    def columns(self) -> tuple[list[int], list[int], list[float], list[int], list[int], float]:
+        """As values of PARAMETERS."""
+        return *self.gauges, [block.id for block in self.blocks], min((block.until for block in self.blocks), default=0.0)
 
-PARAMETERS = "bigint[], int[], float8[], int[]"
+
+NO_BLOCKS: Mapping[Limited, Block] = MappingProxyType({})
+GAUGES = "bigint[], int[], float8[], int[]"
+PARAMETERS = f"{GAUGES}, bigint[], float8"
 """Of `asked`: the columns of `Passing`."""
 
 
@@ -58,7 +71,7 @@ WHERE g.id = locked.id
 """
 """Counts a match of the pilot $1 with the request $2, if the query `job` has a row."""
 _NEW_JOB = "SELECT FROM brokerage_job WHERE lease_holder = $1 AND lease_request = $2 AND status = 'sent' AND status_since = now()"
-COUNTING_TYPES = f"uuid, uuid, {PARAMETERS}"
+COUNTING_TYPES = f"uuid, uuid, {GAUGES}"
 _COUNT = Prepared("count_match", COUNTING_TYPES, COUNTING.format(job=_NEW_JOB))
 _LOCK = Prepared(
     "lock_gauges",
@@ -70,7 +83,8 @@ _LOCK = Prepared(
 def asked(first: int) -> str:
     """A part of a WITH: `limits`, with whether all would be `passed` now. `first`: the number of the first of its PARAMETERS."""
     return f"""limits AS MATERIALIZED (
-        SELECT count(*) = cardinality(${first}) AND coalesce(bool_and(({_passes(first)})), true) AS passed
+        SELECT count(*) = cardinality(${first}) AND coalesce(bool_and(({_passes(first)})), true)
+            AND {holds(f"${first + 4}", f"${first + 5}")} AS passed
         FROM brokerage_matchgauge g CROSS JOIN LATERAL (SELECT array_position(${first}, g.id) AS n OFFSET 0) AS place
         WHERE g.id = ANY (${first})
     )"""
@@ -78,7 +92,7 @@ def asked(first: int) -> str:
 
 def counting(pilot: UUID, request: UUID, limits: Passing) -> Call:
     """To count the match, if this ask got a job in the transaction; IntegrityError where it does not pass a limit after all."""
-    return _COUNT.with_values(str(pilot), str(request), *limits.columns)
+    return _COUNT.with_values(str(pilot), str(request), *limits.gauges)
 
 
 def locking(ids: list[int]) -> Call:
@@ -86,13 +100,17 @@ def locking(ids: list[int]) -> Call:
     return _LOCK.with_values(sorted(ids))
 
 
-def passing(limits: list[Limited], rules: SiteRules, ids: list[int]) -> Passing:
-    """What a match has to pass, of these limits, which have these gauges."""
-    delays = [rules.delays.get(each) for each in limits]
+def passing(
+    limits: Sequence[Limited], rules: SiteRules, ids: Sequence[int], blocks: Mapping[Limited, Block] = NO_BLOCKS
+) -> Passing:
+    """What a match has to pass, of these limits, which have these gauges, or blocks."""
+    counted = [(each, id_) for each, id_ in zip(limits, ids, strict=True) if each not in blocks]
+    delays = [rules.delays.get(each) for each, _ in counted]
     return Passing(
         tuple(limits),
-        ids,
-        [rules.running.get(each, -1) for each in limits],
+        [id_ for _, id_ in counted],
+        [rules.running.get(each, -1) for each, _ in counted],
         [delay.interval_s if delay else 0.0 for delay in delays],
         [delay.burst if delay else 1 for delay in delays],
+        [*blocks.values()],
     )

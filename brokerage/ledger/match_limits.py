@@ -17,6 +17,7 @@ from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
 from broker_site.foundation.sql.prepared import Call, Prepared
+from brokerage.ledger.match_blocks import BLOCKS, kept_blocks, stored
 from brokerage.ledger.match_gauges import Passing, locking, passing
 from brokerage.queries.held_slots import held_slots
 from brokerage.queries.match_limits import site_rules
@@ -39,9 +40,8 @@ _SEEN = Prepared(
 )
 _ONE_COUNTS = "SELECT pg_try_advisory_xact_lock(hashtext('running limits'), hashtext(%s))"
 _COUNTED = """
-UPDATE brokerage_matchgauge g SET running = v.running, matched = 0, counted_at = clock_timestamp()
-FROM unnest(%s::text[], %s::text[], %s::text[], %s::int[]) AS v(attribute, value, ce, running)
-WHERE g.site_id = %s AND (g.attribute, g.value, g.ce) = (v.attribute, v.value, v.ce)
+UPDATE brokerage_matchgauge g SET running = v.running, matched = v.taken, blocks = v.blocks, counted_at = clock_timestamp()
+FROM unnest(%s::bigint[], %s::int[], %s::int[], %s::jsonb[]) AS v(id, running, taken, blocks) WHERE g.id = v.id
 """
 _LOCKED = """
 SELECT id, CASE WHEN counted_at IS NOT NULL THEN running + matched END FROM brokerage_matchgauge WHERE id = ANY (%s)
@@ -136,7 +136,18 @@ class Limits:
         seen = self._seen.get(site)
         if seen is None or not seen.ids.keys() >= set(limits):
             seen = self._read(site, rules)
-        return passing(limits, rules, [seen.ids.get(each, 0) for each in limits])
+        ids = [seen.ids.get(each, 0) for each in limits]
+        taken = (
+            (each, BLOCKS.take(id_, rules.running[each]))
+            for each, id_ in zip(limits, ids, strict=True)
+            if each in rules.running and each not in rules.delays
+        )
+        return passing(limits, rules, ids, {each: block for each, block in taken if block is not None})
+
+    def not_matched(self, asked: Passing) -> None:
+        """No job came of what was to pass these limits."""
+        for block in asked.blocks:
+            block.left += 1
 
     def noting(self, site: str, ces: Collection[str], pilot: UUID, request: UUID) -> list[Call]:
         """What notes at which CEs the pilot is, where jobs there are counted: to be run with the lease, behind it."""
@@ -183,6 +194,7 @@ class Limits:
         """Know nothing, as a new process."""
         self._seen.clear()
         self._revision = -1
+        BLOCKS.forget()
 
     def _rules_of(self, site: str) -> SiteRules:
         if self._revision != (revision := gdpconfig.revision()):
@@ -235,14 +247,16 @@ def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited
 def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> bool:
     """Count the jobs at the site anew for these limits; False: somebody else is at it.
 
-    Their rows are locked first: each match that was noted is either committed, and seen, or comes after.
+    Their rows are locked first: each match that was noted is either committed, and seen, or comes after; or it is one of a block.
     """
     with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_ONE_COUNTS, [site])
         if not cursor.fetchone()[0]:
             return False
-        limits = [on for on, _ in gauges]
-        locking([id_ for _, id_ in gauges]).run()
+        limits, ids = [on for on, _ in gauges], [id_ for _, id_ in gauges]
+        locking(ids).run()
+        kept = kept_blocks(ids)
         counts = held_slots(site, limits)
-        cursor.execute(_COUNTED, [*_columns(limits), [counts[each] for each in limits], site])
+        taken, blocks = zip(*(stored(kept.get(id_, {})) for id_ in ids), strict=True)
+        cursor.execute(_COUNTED, [ids, [counts[each] for each in limits], [*taken], [*blocks]])
     return True

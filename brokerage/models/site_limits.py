@@ -76,7 +76,13 @@ class MatchGauge(models.Model):
     attribute = models.CharField(max_length=32)
     value = models.CharField(max_length=128)
     running = models.IntegerField(default=0, db_default=0, help_text="jobs that held a slot when they were counted")
-    matched = models.IntegerField(default=0, db_default=0, help_text="jobs matched since the count")
+    matched = models.IntegerField(default=0, db_default=0, help_text="jobs matched since the count, and blocks of matches")
+    blocks = models.JSONField(
+        default=dict,
+        db_default={},
+        blank=True,
+        help_text="matches that threads took at once: id, number, until when (s since 1970)",
+    )
     counted_at = models.DateTimeField(null=True, blank=True, help_text="when jobs were last counted; empty: never")
     free_at = models.DateTimeField(null=True, blank=True, help_text="when the delays of all matches so far are over")
 

@@ -149,7 +149,7 @@ def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = (
         with transaction.atomic():
             ((passed,),) = ASKED.run(*passing.columns)
             if passed:
-                MATCH.run(str(uuid4()), str(uuid4()), *passing.columns)
+                MATCH.run(str(uuid4()), str(uuid4()), *passing.gauges)
                 limits.matched(site, passing)
                 return FREE
     except IntegrityError:

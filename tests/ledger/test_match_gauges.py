@@ -54,10 +54,10 @@ def test_the_statement_passes_and_counts_as_the_rule_does(drawn: dict[Limited, t
     ids = [_row(on, gauges[on]) for on in limits]
     before = _stored(ids, limits)
 
-    columns = passing(limits, rules, ids).columns
+    asked = passing(limits, rules, ids)
 
-    ((passed,),) = ASKED.run(*columns)
-    counted = _counted(columns)
+    ((passed,),) = ASKED.run(*asked.columns)
+    counted = _counted(asked.gauges)
 
     assert (passed, counted) == (not held(limits, rules, gauges, now),) * 2
     expected = matched(limits, rules, before, now) if passed else before

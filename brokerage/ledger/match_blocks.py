@@ -1,0 +1,134 @@
+"""Blocks of matches under a running limit with much room: a thread that matches often takes some at once.
+
+Each match counted at the row of its limit waits for the one before it to be committed. A block is counted there once, and its
+matches touch that row no more: each holds the block's advisory lock, shared, until it is committed, and is made only before the
+block ends. Who counts the jobs anew counts blocks whole, and drops one that has ended and that nobody holds before it looks at
+the jobs. So a limit is never passed, whoever dies or sleeps; what a block has left over counts as used for seconds at most.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import SystemRandom
+
+from django.db import connection
+
+from broker_site.foundation.sql.prepared import Prepared
+
+MOST, PART = 32, 64
+"""Matches of a block at most, also as a part of the room that there is: where there is little each is counted by itself."""
+LIFE_S, OFTEN_S = 1.0, 0.1
+"""How long a block is used; who matched longer ago than that takes none."""
+LEAST = 2
+
+_BACK = "CASE WHEN g.blocks ? $4 THEN $5 ELSE 0 END"
+_N = f"""CASE WHEN g.counted_at IS NULL OR ($3 - g.running - g.matched + {_BACK}) / {PART} < {LEAST} THEN 0
+        ELSE least({MOST}, ($3 - g.running - g.matched + {_BACK}) / {PART}) END"""
+_TAKE = Prepared(
+    "take_matches",
+    "bigint, text, int, text, int",
+    f"""
+    UPDATE brokerage_matchgauge g
+    SET matched = g.matched - {_BACK} + {_N},
+        blocks = (g.blocks - $4) || CASE WHEN {_N} = 0 THEN '{{}}' ELSE jsonb_build_object($2,
+            jsonb_build_array({_N}, extract(epoch FROM clock_timestamp())::float8 + {2 * LIFE_S})) END
+    WHERE g.id = $1
+    RETURNING (g.blocks->$2->>0)::int, (g.blocks->$2->>1)::float8
+    """,
+)
+"""A block $2 of the limit $3 in place of the block $4, of which $5 are left."""
+_KEPT = """
+SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8 FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
+WHERE g.id = ANY (%s)
+    AND ((b.value->>1)::float8 > extract(epoch FROM clock_timestamp()) OR NOT pg_try_advisory_xact_lock(b.key::bigint))
+"""
+_IDS = SystemRandom()
+
+
+@dataclass(slots=True)
+class Block:
+    """Matches that a thread may make under a limit of `most` jobs: `left` of them until `ends_at` (monotonic seconds).
+
+    `until`: when it is over for the database, seconds since 1970, some time later.
+    """
+
+    id: int
+    most: int
+    left: int
+    ends_at: float
+    until: float
+
+
+def holds(blocks: str, until: str) -> str:
+    """The condition that blocks with these ids (a parameter) go on until then, and that they are held from now on."""
+    return f"""(SELECT coalesce(bool_and(pg_try_advisory_xact_lock_shared(block)
+            AND extract(epoch FROM clock_timestamp())::float8 < {until}), true) FROM unnest({blocks}) AS block)"""
+
+
+class MatchBlocks(threading.local):
+    """The blocks of this thread, by the id of the limit's gauge."""
+
+    def __init__(self) -> None:
+        self._held: dict[int, Block] = {}
+        self._asked_at: dict[int, float] = {}
+        self._none_until: dict[int, float] = {}
+
+    def take(self, gauge: int, most: int) -> Block | None:
+        """The block to make a match under, which has one less; None: this match is to be counted by itself.
+
+        A match that is not made is to be given back (`left`).
+        """
+        now = time.monotonic()
+        often = now - self._asked_at.get(gauge, float("-inf")) < OFTEN_S
+        self._asked_at[gauge] = now
+        block = self._held.get(gauge)
+        if block is None or not block.left or now >= block.ends_at or block.most != most:
+            # Inside a transaction a block would be counted only at its end.
+            if not often or now < self._none_until.get(gauge, 0.0) or connection.in_atomic_block:
+                return None
+            block = self._draw(gauge, most, block, now)
+        if block is not None:
+            block.left -= 1
+        return block
+
+    def forget(self) -> None:
+        """Hold nothing, as a new process."""
+        self._held.clear()
+        self._asked_at.clear()
+        self._none_until.clear()
+
+    def _draw(self, gauge: int, most: int, last: Block | None, now: float) -> Block | None:
+        id_ = _IDS.getrandbits(62)
+        rows = _TAKE.run(gauge, str(id_), most, str(last.id) if last else "", last.left if last else 0)
+        n, until = rows[0] if rows else (None, None)
+        self._held.pop(gauge, None)
+        if not n:
+            self._none_until[gauge] = now + LIFE_S
+            return None
+        block = self._held[gauge] = Block(id_, most, n, now + LIFE_S, until)
+        return block
+
+
+BLOCKS = MatchBlocks()
+
+
+def kept_blocks(gauges: Sequence[int]) -> dict[int, dict[str, tuple[int, float]]]:
+    """By gauge, all of which are locked: the blocks that go on, or that matches hold which may yet be committed.
+
+    To be read before the jobs are counted. From here to the end of the transaction no match is made under another one.
+    """
+    kept: dict[int, dict[str, tuple[int, float]]] = {}
+    with connection.cursor() as cursor:
+        cursor.execute(_KEPT, [list(gauges)])
+        for gauge, block, n, until in cursor.fetchall():
+            kept.setdefault(gauge, {})[block] = n, until
+    return kept
+
+
+def stored(blocks: dict[str, tuple[int, float]]) -> tuple[int, str]:
+    """How many matches these blocks are, and the blocks as the row of their limit has them."""
+    return sum(n for n, _ in blocks.values()), json.dumps(blocks)

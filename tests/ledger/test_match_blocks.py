@@ -1,0 +1,182 @@
+"""Blocks of matches under limits with much room: they save waiting, and never let a limit be passed, whoever dies or sleeps."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from django.db import connection, connections, transaction
+
+from brokerage.ledger.lease import Ask, HeldAtMost, lease
+from brokerage.ledger.match_blocks import BLOCKS, MatchBlocks
+from brokerage.ledger.match_gauges import Passing
+from brokerage.ledger.match_limits import Limits
+from brokerage.models import ComputingQueue, Job, MatchGauge
+from brokerage.queries.held_slots import forget_tasks
+from tests.builders import grid, pilot
+from tests.ledger.test_match_limits import PROCESSES, SITE, VO, _match_for, configure, jobs, match
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def queue() -> Iterator[ComputingQueue]:
+    (made,) = grid("ALPHA")
+    forget_tasks()
+    BLOCKS.forget()
+    yield made
+    BLOCKS.forget()
+
+
+@pytest.fixture
+def limits(queue: ComputingQueue) -> Limits:
+    """What a process knows that has looked at the site."""
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 9000}}}')
+    known = Limits()
+    known.at(SITE)
+    return known
+
+
+def with_block(limits: Limits) -> Passing:
+    """What the second of two matches has to pass that come at once: the first is counted by itself, this one takes a block."""
+    assert (first := limits.passing(SITE, VO)) and not first.blocks
+    assert (asked := limits.passing(SITE, VO)) and asked.blocks
+    return asked
+
+
+def counted(limits: Limits) -> MatchGauge:
+    """The gauge, after the jobs were counted anew."""
+    MatchGauge.objects.update(counted_at="2020-01-01T00:00:00Z")
+    limits.at(SITE)
+    Limits().at(SITE)
+    return MatchGauge.objects.get()
+
+
+def end_all_blocks() -> None:
+    gauge = MatchGauge.objects.get()
+    MatchGauge.objects.update(blocks={id_: [n, 1.0] for id_, (n, _) in gauge.blocks.items()})
+
+
+def try_match(asked: Passing, groups: list[int], queue: ComputingQueue) -> bool:
+    request, holder = uuid4(), pilot(queue, str(uuid4()))
+    return (
+        lease([Ask(group, holder, request, 60.0, HeldAtMost(), limits=asked) for group in groups], holder, request, 60)
+        is not None
+    )
+
+
+def test_matches_of_a_block_do_not_touch_the_row_of_the_limit(queue: ComputingQueue, limits: Limits) -> None:
+    groups, holders = jobs(20), [pilot(queue, str(n)) for n in range(20)]
+    limits.not_matched(with_block(limits))
+    before = MatchGauge.objects.get()
+
+    assert all(match(limits, groups, holder, VO) for holder in holders)
+
+    after = MatchGauge.objects.get()
+    assert (after.matched, after.blocks) == (before.matched, before.blocks), "twenty matches were counted as one block"
+    assert after.matched == 32
+    assert [n for n, _ in after.blocks.values()] == [32]
+    assert Job.objects.filter(status="sent").count() == 20
+
+
+def test_a_count_has_the_jobs_and_what_a_block_may_still_become(queue: ComputingQueue, limits: Limits) -> None:
+    groups, holders = jobs(5), [pilot(queue, str(n)) for n in range(5)]
+    assert all(match(limits, groups, holder, VO) for holder in holders)
+    gauge = counted(limits)
+    assert (gauge.running, gauge.matched) == (5, 32)
+
+
+def test_the_block_of_a_process_that_died_is_dropped_once_it_has_ended(queue: ComputingQueue, limits: Limits) -> None:
+    with_block(limits)
+    BLOCKS.forget()
+    assert counted(limits).matched == 32
+    end_all_blocks()
+    gauge = counted(limits)
+    assert (gauge.matched, gauge.blocks) == (0, {})
+
+
+def test_a_match_under_way_keeps_its_block_until_it_is_committed(queue: ComputingQueue, limits: Limits) -> None:
+    """The process that makes it may have been asleep for long: its job is seen by no count before."""
+    groups = jobs(1)
+    asked = with_block(limits)
+
+    def count_elsewhere() -> MatchGauge:
+        try:
+            return counted(Limits())
+        finally:
+            connection.close()
+
+    with transaction.atomic(), ThreadPoolExecutor(1) as pool:
+        assert try_match(asked, groups, queue)
+        pool.submit(end_all_blocks).result(10)
+        meanwhile = pool.submit(count_elsewhere).result(10)
+        pool.submit(connections.close_all).result(10)
+    assert (meanwhile.running, meanwhile.matched) == (0, 32)
+    after = counted(limits)
+    assert (after.running, after.matched) == (1, 0)
+
+
+def test_a_block_that_has_ended_lets_no_match_pass(queue: ComputingQueue, limits: Limits) -> None:
+    groups = jobs(2)
+    asked = with_block(limits)
+    (block,) = asked.blocks
+    assert try_match(asked, groups, queue)
+    block.until = time.time() - 0.1
+    assert not try_match(asked, groups, queue)
+
+
+def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQueue, limits: Limits) -> None:
+    groups = jobs(1)
+    asked = with_block(limits)
+    with transaction.atomic(), connection.cursor() as cursor, ThreadPoolExecutor(1) as pool:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [asked.blocks[0].id])
+
+        def elsewhere() -> bool:
+            try:
+                return try_match(asked, groups, queue)
+            finally:
+                connection.close()
+
+        assert not pool.submit(elsewhere).result(10)
+
+
+def test_what_a_block_has_left_goes_back_when_the_next_is_taken(queue: ComputingQueue, limits: Limits) -> None:
+    (block,) = with_block(limits).blocks
+    block.ends_at = 0.0
+    assert (asked := limits.passing(SITE, VO))
+    (following,) = asked.blocks
+    gauge = MatchGauge.objects.get()
+    assert (gauge.matched, list(gauge.blocks)) == (1 + 32, [str(following.id)]), "one match of the first, and the second block"
+
+
+@pytest.mark.parametrize(("most", "n"), [(127, 0), (128, 2), (640, 10), (100_000, 32)])
+def test_a_block_is_a_small_part_of_the_room(queue: ComputingQueue, limits: Limits, most: int, n: int) -> None:
+    gauge, blocks = MatchGauge.objects.get(), MatchBlocks()
+    taken = [block for _ in range(2) if (block := blocks.take(gauge.id, most)) is not None]
+    assert [block.left + 1 for block in taken] == ([n] if n else [])
+    assert MatchGauge.objects.get().matched == n
+
+
+def test_who_matches_seldom_takes_no_block(queue: ComputingQueue, limits: Limits) -> None:
+    blocks = MatchBlocks()
+    gauge = MatchGauge.objects.get().id
+    assert blocks.take(gauge, 9000) is None
+    time.sleep(0.15)
+    assert blocks.take(gauge, 9000) is None
+
+
+def test_processes_with_blocks_never_pass_a_limit_and_reach_it(queue: ComputingQueue) -> None:
+    configure("RUNNING_COUNT_PERIOD", "20ms")
+    configure("RUNNING_LIMITS", json.dumps({SITE: {"vo": {"demo": 300}, "owner": {"ada": 340}}}))
+    groups = jobs(400)
+    holders = [[pilot(queue, f"{n}-{i}") for i in range(100)] for n in range(PROCESSES)]
+    connections.close_all()  # a forked process must not share them
+    with multiprocessing.get_context("fork").Pool(PROCESSES) as pool:
+        made = pool.starmap(_match_for, [(groups, mine, 6.0) for mine in holders])
+    assert sum(made) == 300
+    assert Job.objects.filter(status="sent").count() == 300
