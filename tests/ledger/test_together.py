@@ -68,6 +68,20 @@ def test_asks_of_the_same_pilots_through_two_processes_give_none_more_than_it_ma
         assert Job.objects.filter(lease_holder__in=crew).count() == 4
 
 
+def test_who_may_hold_one_job_gets_no_second_and_none_with_more_cores_than_it_has(queue: ComputingQueue) -> None:
+    work("one", 4)
+    (one,) = asks(queue, [pilot(queue, "one")])
+    small = one._replace(pilot=pilot(queue, "small"), most=HeldAtMost(cores=0, leases=1))
+    assert [len(jobs) for jobs in hand_out([one, small])] == [1, 0]
+    job = Job.objects.get(status="sent")
+    assert (job.lease_holder, job.lease_request, job.lease_slot, job.epoch) == (one.pilot, one.request, 0, 1)
+    assert list(JobChange.objects.filter(job_id=job.id).order_by("-id").values_list("old", "new", "epoch", "who")[:1]) == [
+        ("activated", "sent", 1, f"pilot:{one.pilot}")
+    ]
+    assert hand_out([one._replace(request=uuid4())]) == [[]], "it holds one"
+    assert Job.objects.filter(status="sent").count() == 1
+
+
 def test_signs_of_life_together_move_those_that_may_and_tell_of_leases_that_are_over(queue: ComputingQueue) -> None:
     work("beats", 8)
     started, sent, ended = (job for jobs in hand_out(asks(queue, pilots(queue, 3))) for job in jobs)

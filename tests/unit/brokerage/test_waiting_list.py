@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
-from brokerage.rules.dispatch.requirement import NONE, Requirement, Resource, fits
+from brokerage.rules.dispatch.requirement import NO_HITS, NONE, Hits, Requirement, Resource, fits
 from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, Place, described, names
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
@@ -90,6 +90,32 @@ def test_what_is_kept_of_earlier_readings_and_of_other_queues_changes_no_offer(
         for pilot in some_pilots:
             offered = sorted(one.id for one in read.fitting(pilot))
             assert offered == [one.id for one in reading if fits(one.requirement, pilot)]
+
+
+LIMITS = st.just(NO_HITS) | limits
+
+
+@given(
+    st.lists(needs, max_size=12), st.lists(st.tuples(pilots, SIZES, LIMITS), min_size=1, max_size=6), st.sets(st.integers(0, 11))
+)
+def test_pilots_that_ask_one_list_are_offered_what_they_would_be_offered_alone(
+    requirements: list[Requirement], asked: list[tuple[Resource, int, Hits]], drained: set[int]
+) -> None:
+    """Also where they differ only in what is left of their slots, and task queues are drained between two asks."""
+    waiting = [WaitingQueue(i, requirement, i % 3) for i, requirement in enumerate(requirements)]
+    one_list, gone = WaitingList(waiting), set[int]()
+    asks = [(each, hits) for pilot, size, hits in asked for each in (pilot, pilot._replace(walltime_s=size, cpu_time_s=size))]
+    for number, (pilot, hits) in enumerate(asks + asks):
+        suiting = {one.id for one in waiting if one.id not in gone and fits(one.requirement, pilot, hits)}
+        fitting = one_list.fitting(pilot, hits)
+        assert {one.id for one in fitting} == suiting
+        assert [one.id for one in fitting.of_units(fitting.units())] == [
+            one.id for one in sorted(waiting, key=lambda one: one.turn) if one.id in suiting
+        ]
+        for one in waiting:
+            if one.id in drained and one.id <= number:
+                one_list.drained(one)
+                gone.add(one.id)
 
 
 @given(st.lists(pilots, min_size=1, max_size=4))
