@@ -221,6 +221,8 @@ def test_policies_of_several_vos_take_turns_and_a_vo_without_policy_waits() -> N
     fitting = WaitingList(waiting).fitting(PILOT._replace(vo=""))
     orders = {tuple(one.id for one, _ in dispatch_order(fitting, policies.get, turn({}, seed))) for seed in range(20)}
     assert orders == {(1, 2), (2, 1)}
+    alone: Mapping[str, DispatchPolicy] = {"belle": Panda()}
+    assert [one.id for one, _ in dispatch_order(fitting, alone.get, turn({}))] == [2], "no other policy takes its place"
 
 
 def test_a_pilot_that_gets_nothing_is_told_what_the_closest_work_needs() -> None:
