@@ -31,8 +31,8 @@ from brokerage.rules.dispatch.requirement import (
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
 _AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
 _REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in AMOUNTS))
-MOST_ASKED = 1000
-"""Of so many resources a list keeps which task queues suit them; of those with like amounts once."""
+MOST_ASKED, MOST_PLACES = 1000, 500_000
+"""Of so many resources a list keeps which task queues suit them, of those with like amounts once; fewer where many suit each."""
 
 
 class Unit(NamedTuple):
@@ -93,27 +93,25 @@ Places = NDArray[np.intp]
 """Where some rows are in a list, ascending unless said otherwise."""
 
 
-class WaitingList:
-    """The task queues of one computing queue, as they were read. `verdicts`: what is known of them from earlier readings."""
+class _Rows:
+    """The task queues of a list in order, and which of them still wait.
 
-    def __init__(self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None) -> None:
-        self.rows: Sequence[WaitingQueue] = _in_order(waiting)
-        self._verdicts = Verdicts() if verdicts is None else verdicts
-        self._places = self._verdicts.places({row.id: row.requirement for row in self.rows})
-        needs = [_AMOUNTS_NEEDED(row.requirement) for row in self.rows]
-        self._needs = np.array(needs, dtype=np.int32).reshape(len(self.rows), len(AMOUNTS)).T.copy()
-        self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
-        """What the task queues need of each amount: a little more or less that reaches no other step makes no difference."""
-        self._waits = np.ones(len(self.rows), dtype=np.bool_)
-        self._asked: dict[tuple[Any, ...], Fitting] = {}
-        self._row_of: dict[int, int] = {}
+    What is kept of asks knows these, not the list that keeps it: in a ring they would stay until the collector of garbage looks
+    at all there is, which a process that serves pilots does seldom, and each reading makes a list.
+    """
+
+    def __init__(self, rows: Sequence[WaitingQueue]) -> None:
+        self.rows = rows
+        needs = [_AMOUNTS_NEEDED(row.requirement) for row in rows]
+        self.needs = np.array(needs, dtype=np.int32).reshape(len(rows), len(AMOUNTS)).T.copy()
+        self.waits = np.ones(len(rows), dtype=np.bool_)
         self.units: Mapping[Unit, slice] = dict(self._slices())
-        self.bounds = np.array([*(rows.start for rows in self.units.values()), len(self.rows)], np.intp)
+        self.bounds = np.array([*(some.start for some in self.units.values()), len(rows)], np.intp)
         """Where the rows of each unit begin, and where the last ones end."""
-        priorities, job_ids = (np.fromiter(map(of, self.rows), np.int64, len(self.rows)) for of in (_PRIORITY_OF, _JOB_OF))
-        self.turns = np.empty(len(self.rows), np.intp)
+        priorities, job_ids = (np.fromiter(map(of, rows), np.int64, len(rows)) for of in (_PRIORITY_OF, _JOB_OF))
+        self.turns = np.empty(len(rows), np.intp)
         """At each place the turn of its row among all, whosever they are."""
-        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.rows))
+        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(rows))
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
         start = 0
@@ -121,6 +119,30 @@ class WaitingList:
             stop = start + len([*rows])
             yield unit, slice(start, stop)
             start = stop
+
+    def cpu_times(self, places: Places) -> NDArray[np.int32]:
+        """The CPU time, s, that the rows at these places need."""
+        needed: NDArray[np.int32] = self.needs[_CPU_TIME]
+        return needed[places]
+
+    def is_drained(self, place: int) -> bool:
+        """Whether that row was found without a job."""
+        return not self.waits[place]
+
+
+class WaitingList:
+    """The task queues of one computing queue, as they were read. `verdicts`: what is known of them from earlier readings."""
+
+    def __init__(self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None) -> None:
+        self.rows: Sequence[WaitingQueue] = _in_order(waiting)
+        self._waiting = _Rows(self.rows)
+        self._verdicts = Verdicts() if verdicts is None else verdicts
+        self._places = self._verdicts.places({row.id: row.requirement for row in self.rows})
+        self._steps = [sorted({*amounts.tolist()}) for amounts in self._waiting.needs]
+        """What the task queues need of each amount: a little more or less that reaches no other step makes no difference."""
+        self._asked: dict[tuple[Any, ...], Fitting] = {}
+        self._n_places = 0
+        self._row_of: dict[int, int] = {}
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
@@ -131,11 +153,12 @@ class WaitingList:
         alike = (*_REST_OF(resource), *reached)
         fitting = self._asked.get(alike)
         if fitting is None:
-            waits, places = self._waits, self._suiting(resource)
-            fitting = Fitting(self, places[waits[places]], NO_HITS)
-            if len(self._asked) >= MOST_ASKED:
-                self._asked = {}
+            places = self._suiting(resource)
+            fitting = Fitting(self._waiting, places[self._waiting.waits[places]], NO_HITS)
+            if len(self._asked) >= MOST_ASKED or self._n_places + len(places) > MOST_PLACES:
+                self._asked, self._n_places = {}, 0
             self._asked[alike] = fitting
+            self._n_places += len(places)
         return fitting.but(hits) if hits else fitting
 
     def suits(self, resource: Resource) -> bool:
@@ -144,7 +167,7 @@ class WaitingList:
 
     def _suiting(self, resource: Resource) -> Places:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
-        for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
+        for needs, steps, offered in zip(self._waiting.needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
         return flags.nonzero()[0]
@@ -155,16 +178,7 @@ class WaitingList:
             self._row_of = {row.id: place for place, row in enumerate(self.rows)}
         place = self._row_of.get(waiting.id)
         if place is not None:
-            self._waits[place] = False
-
-    def cpu_times(self, places: Places) -> NDArray[np.int32]:
-        """The CPU time, s, that the rows at these places need."""
-        needed: NDArray[np.int32] = self._needs[_CPU_TIME]
-        return needed[places]
-
-    def is_drained(self, place: int) -> bool:
-        """Whether that row was found without a job."""
-        return not self._waits[place]
+            self._waiting.waits[place] = False
 
 
 class Fitting:
@@ -173,7 +187,7 @@ class Fitting:
     Asks that say the same share one, also those of several threads, while task queues of it are drained.
     """
 
-    def __init__(self, waiting: WaitingList, places: Places, hits: Hits) -> None:
+    def __init__(self, waiting: _Rows, places: Places, hits: Hits) -> None:
         self._waiting, self._places, self._hits = waiting, places, hits
 
     def but(self, hits: Hits) -> Fitting:
@@ -238,8 +252,9 @@ class Fitting:
         return self._places[first:end]
 
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
-        for place in places:
-            if self._waiting.is_drained(int(place)):
+        waits = self._waiting.waits
+        for place in places[waits[places]]:  # at once, as thousands may have been drained since this was made
+            if not waits[place]:  # by now
                 continue
             row = self._waiting.rows[int(place)]
             if not (self._hits and row.at_limit(self._hits)):
