@@ -240,15 +240,15 @@ def _attributes(said: Mapping[str, Any], faults: list[Problem]) -> ResourceAttri
     if (n := sum(len(getattr(known, name)) for name in _SETS)) > MOST_NAMES:
         longest = max(_SETS, key=lambda name: len(getattr(known, name)))
         faults.append(problem(longest, "length", f"the ask names {n} tags, sites, platforms and the like, at most {MOST_NAMES}"))
-    elif told and n <= MOST_KEPT_NAMES:
+    elif told and n <= MOST_KEPT_NAMES and len(str(said)) <= MOST_KEPT_CHARACTERS:
         if len(_known) >= MOST_KEPT:
             _known.clear()
         _known[told] = known
     return known
 
 
-MOST_KEPT, MOST_KEPT_NAMES = 1000, 100
-"""Descriptions that are kept, those with more names apart, so that no pilot fills the memory."""
+MOST_KEPT, MOST_KEPT_NAMES, MOST_KEPT_CHARACTERS = 1000, 100, 10_000
+"""Descriptions that are kept, but those with more names or longer ones, blanks too, so that no pilot fills the memory."""
 _known: dict[tuple[tuple[str, type, Any], ...], ResourceAttributes] = {}
 
 

@@ -217,6 +217,13 @@ def test_what_was_taken_once_does_not_make_another_kind_of_value_good() -> None:
     assert ask_faults(tags=["GPU", ["GPU"]]) == {"tags": "type"}
 
 
+def test_what_is_kept_of_a_description_is_short_also_where_it_is_blank() -> None:
+    short, long = (ASK | {"tags": ["GPU", " " * n]} for n in (1, 20_000))
+    assert read_ask(short).resource is read_ask(short).resource
+    assert read_ask(long).resource == read_ask(short).resource
+    assert read_ask(long).resource is not read_ask(long).resource, "a thousand of them would fill the memory"
+
+
 @pytest.mark.parametrize(
     ("said", "field", "rule"),
     [
