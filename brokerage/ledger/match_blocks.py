@@ -42,7 +42,8 @@ _TAKE = Prepared(
 )
 """A block $2 of the limit $3 in place of the block $4, of which $5 are left."""
 _KEPT = """
-SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8 FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
+SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8
+FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
 WHERE g.id = ANY (%s)
     AND ((b.value->>1)::float8 > extract(epoch FROM clock_timestamp()) OR NOT pg_try_advisory_xact_lock(b.key::bigint))
 """
