@@ -87,7 +87,7 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
     if len(policies) > 1:
         turn.dice.shuffle(policies)
     for policy in policies:
-        mine = fitting if len(policies) == 1 else fitting.only(vos[policy])
+        mine = fitting if len(vos[policy]) == len(fitting.vos) else fitting.only(vos[policy])  # a VO without policy waits
         yield from ((waiting, policy) for waiting in policy.order(mine, turn))
 
 

@@ -31,8 +31,8 @@ from brokerage.rules.dispatch.requirement import (
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
 _AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
 _REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in AMOUNTS))
-MOST_ASKED = 1000
-"""Of so many resources is kept which task queues of a list suit them; of those with like amounts once."""
+MOST_ASKED, MOST_PLACES = 1000, 500_000
+"""Of so many resources is kept which task queues of a list suit them, of those with like amounts once; of fewer where many do."""
 
 
 class Unit(NamedTuple):
@@ -110,6 +110,7 @@ class _Members:
         self.units: Mapping[Unit, slice] = dict(self._slices())
         self._bounds = np.array([*(rows.start for rows in self.units.values()), len(self.ids)], np.intp)
         self._asked: dict[tuple[Any, ...], Suiting] = {}
+        self._n_places = 0
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
         start = 0
@@ -138,9 +139,10 @@ class _Members:
             bounds = places.searchsorted(self._bounds)
             units = tuple(compress(self.units, bounds[1:] > bounds[:-1]))
             known = Suiting(asked, places, units, tuple(dict.fromkeys(unit.vo for unit in units)))
-            if len(self._asked) >= MOST_ASKED:
-                self._asked = {}
+            if len(self._asked) >= MOST_ASKED or self._n_places + len(places) > MOST_PLACES:
+                self._asked, self._n_places = {}, 0
             self._asked[asked] = known
+            self._n_places += len(places)
         return known
 
     def _places_for(self, resource: Resource) -> Places:
@@ -156,6 +158,29 @@ class _Members:
         return needed[places]
 
 
+class _Reading:
+    """The jobs of the task queues of a list, as they were read, and which still wait.
+
+    What is kept of asks knows this, not the list that keeps it: such a ring would stay until the collector of garbage looks at
+    all there is, which a process that serves pilots does seldom, and each reading makes a list.
+    """
+
+    def __init__(self, members: _Members, rows: Mapping[int, WaitingQueue]) -> None:
+        self.members = members
+        self.at: Sequence[WaitingQueue] = [rows[id_] for id_ in members.ids]
+        """The row at each place."""
+        priorities, job_ids = (np.fromiter(map(of, self.at), np.int64, len(self.at)) for of in (_PRIORITY_OF, _JOB_OF))
+        self.turns = np.empty(len(self.at), np.intp)
+        """At each place the turn of its row among all, whosever they are: highest priority, then the oldest job."""
+        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.at))
+        self.waits = np.ones(len(self.at), dtype=np.bool_)
+        """At each place whether its row was not yet found without a job."""
+
+    def in_turn(self, places: Places) -> Places:
+        """The same places, those first whose rows have the first turn."""
+        return places[self.turns[places].argsort()]
+
+
 class WaitingList:
     """The task queues of one computing queue, as they were read.
 
@@ -169,36 +194,27 @@ class WaitingList:
         rows = {row.id: row for row in waiting}
         known = before.members if before is not None and before.members.are(rows) else None
         self.members: _Members = known or _Members(rows.values(), Verdicts() if verdicts is None else verdicts)
-        self.at: Sequence[WaitingQueue] = [rows[id_] for id_ in self.members.ids]
-        """The row at each place."""
-        priorities, job_ids = (np.fromiter(map(of, self.at), np.int64, len(self.at)) for of in (_PRIORITY_OF, _JOB_OF))
-        self.turns = np.empty(len(self.at), np.intp)
-        """At each place the turn of its row among all, whosever they are: highest priority, then the oldest job."""
-        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.at))
-        self._waits = np.ones(len(self.at), dtype=np.bool_)
+        self._reading = _Reading(self.members, rows)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
+        self._n_places = 0
 
     @property
     def rows(self) -> list[WaitingQueue]:
         """All, by unit, each in turn."""
-        return [
-            self.at[place] for rows in self.members.units.values() for place in self.in_turn(np.arange(rows.start, rows.stop))
-        ]
-
-    def in_turn(self, places: Places) -> Places:
-        """The same places, those first whose rows have the first turn."""
-        return places[self.turns[places].argsort()]
+        at, of_units = self._reading.at, self.members.units.values()
+        return [at[place] for rows in of_units for place in self._reading.in_turn(np.arange(rows.start, rows.stop))]
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
         suiting = self.members.suiting(resource)
         fitting = self._asked.get(suiting.asked)
         if fitting is None:
-            fitting = Fitting(self, suiting, NO_HITS)
-            if len(self._asked) >= MOST_ASKED:
-                self._asked = {}
+            fitting = Fitting(self._reading, suiting, NO_HITS)
+            if len(self._asked) >= MOST_ASKED or self._n_places + len(suiting.places) > MOST_PLACES:
+                self._asked, self._n_places = {}, 0
             self._asked[suiting.asked] = fitting
-        return Fitting(self, suiting, hits) if hits else fitting
+            self._n_places += len(suiting.places)
+        return Fitting(self._reading, suiting, hits) if hits else fitting
 
     def suits(self, resource: Resource) -> bool:
         """Whether any of them suits the resource, limits apart, also one that was left out since."""
@@ -208,11 +224,7 @@ class WaitingList:
         """A task queue had no job: it is left out from now on."""
         place = self.members.place_of.get(waiting.id)
         if place is not None:
-            self._waits[place] = False
-
-    def is_drained(self, place: int) -> bool:
-        """Whether that row was found without a job."""
-        return not self._waits[place]
+            self._reading.waits[place] = False
 
 
 class Fitting:
@@ -221,14 +233,14 @@ class Fitting:
     Asks that say the same share one, also those of several threads, while task queues of it are drained.
     """
 
-    def __init__(self, waiting: WaitingList, suiting: Suiting, hits: Hits) -> None:
-        self._waiting, self._suiting, self._hits = waiting, suiting, hits
+    def __init__(self, reading: _Reading, suiting: Suiting, hits: Hits) -> None:
+        self._reading, self._suiting, self._hits = reading, suiting, hits
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
         units = tuple(unit for unit in self._suiting.units if unit.vo in vos)
         some = Suiting(self._suiting.asked, self._of(units), units, tuple(vo for vo in self._suiting.vos if vo in vos))
-        return Fitting(self._waiting, some, self._hits)
+        return Fitting(self._reading, some, self._hits)
 
     def units(self) -> list[Unit]:
         """Units with at least one of them, limits apart."""
@@ -247,24 +259,24 @@ class Fitting:
             return
         places = self._of(units)
         if len(places):
-            yield from self._rows(places[[self._waiting.turns[places].argmin()]])
-            yield from self._rows(self._waiting.in_turn(places)[1:])
+            yield from self._rows(places[[self._reading.turns[places].argmin()]])
+            yield from self._rows(self._reading.in_turn(places)[1:])
 
     @cached_property
     def _first(self) -> Places:
         """The place of the one with the first turn, if there is one."""
         places = self._suiting.places
-        return places[[self._waiting.turns[places].argmin()]] if len(places) else places
+        return places[[self._reading.turns[places].argmin()]] if len(places) else places
 
     @cached_property
     def _others(self) -> Places:
         """Those behind it, in turn."""
-        return self._waiting.in_turn(self._suiting.places)[1:]
+        return self._reading.in_turn(self._suiting.places)[1:]
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""
         places = self._by_unit()
-        times, which = np.unique(self._waiting.members.cpu_times(places), return_inverse=True)
+        times, which = np.unique(self._reading.members.cpu_times(places), return_inverse=True)
         classes = np.array([class_of(int(time)) for time in times], dtype=np.int64)[which]
         for each in np.unique(classes)[::-1]:
             yield list(self._rows(places[classes == each]))
@@ -274,24 +286,23 @@ class Fitting:
         return self._rows(self._by_unit())
 
     def _by_unit(self) -> Places:
-        of_units = [self._waiting.in_turn(self._of([unit])) for unit in self._suiting.units]
+        of_units = [self._reading.in_turn(self._of([unit])) for unit in self._suiting.units]
         return np.concatenate([self._suiting.places[:0], *of_units])
 
     def _of(self, units: Sequence[Unit]) -> Places:
         """The places of those of some units."""
-        places, slices = self._suiting.places, (self._waiting.members.units[unit] for unit in units)
+        places, slices = self._suiting.places, (self._reading.members.units[unit] for unit in units)
         found = [places[slice(*places.searchsorted((rows.start, rows.stop)))] for rows in slices]
         return found[0] if len(found) == 1 else np.concatenate([places[:0], *found])
 
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
-        for place in places:
-            if self._waiting.is_drained(int(place)):
-                continue
-            row = self._waiting.at[int(place)]
-            if not (self._hits and row.at_limit(self._hits)):
-                yield row
+        waits, at = self._reading.waits, self._reading.at
+        for place in places[waits[places]].tolist():
+            # It may have been drained since the last one.
+            if waits[place] and not (self._hits and at[place].at_limit(self._hits)):
+                yield at[place]
 
     def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
         """Those that suit and are at a limit, each with the kinds of jobs that are limited."""
-        rows = Fitting(self._waiting, self._suiting, NO_HITS)
+        rows = Fitting(self._reading, self._suiting, NO_HITS)
         return [(row, kinds) for row in rows if (kinds := row.at_limit(self._hits))]

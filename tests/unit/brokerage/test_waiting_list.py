@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
@@ -189,6 +191,25 @@ def test_a_task_queue_without_a_job_is_offered_once() -> None:
     assert [one.id for one in waiting.fitting(PILOT)] == [2]
 
 
+def test_a_list_goes_with_the_last_who_uses_it_whoever_asked_it() -> None:
+    """In a ring with what it keeps of asks it would stay until the next look for rings, and each reading makes a list."""
+    waiting = WaitingList([WaitingQueue(1, NEED, 500), WaitingQueue(2, NEED, 400)])
+    fitting = waiting.fitting(PILOT)
+    assert len([*fitting.of_units(fitting.units())]) == 2
+    used = weakref.ref(waiting), weakref.ref(fitting)
+    del waiting, fitting
+    assert [each() for each in used] == [None, None]
+
+
+def test_a_list_keeps_less_of_asks_where_many_task_queues_suit_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_list, "MOST_PLACES", 5)
+    waiting = WaitingList([WaitingQueue(id_, NEED, 500) for id_ in (1, 2)])
+    tagged = [PILOT._replace(tags=frozenset([tag])) for tag in "abc"]
+    kept = [weakref.ref(waiting.fitting(pilot)) for pilot in tagged]
+    assert [one() is None for one in kept] == [True, True, False]
+    assert [len([*waiting.fitting(pilot)]) for pilot in tagged] == [2, 2, 2]
+
+
 def test_under_dirac_the_highest_class_of_cpu_time_comes_first_and_the_others_after_it() -> None:
     waiting = [
         WaitingQueue(1, NEED._replace(cpu_time_s=500), 1, weight=1000.0),
@@ -221,6 +242,8 @@ def test_policies_of_several_vos_take_turns_and_a_vo_without_policy_waits() -> N
     fitting = WaitingList(waiting).fitting(PILOT._replace(vo=""))
     orders = {tuple(one.id for one, _ in dispatch_order(fitting, policies.get, turn({}, seed))) for seed in range(20)}
     assert orders == {(1, 2), (2, 1)}
+    alone: Mapping[str, DispatchPolicy] = {"belle": Panda()}
+    assert [one.id for one, _ in dispatch_order(fitting, alone.get, turn({}))] == [2], "no other policy takes its place"
 
 
 def test_a_pilot_that_gets_nothing_is_told_what_the_closest_work_needs() -> None:
