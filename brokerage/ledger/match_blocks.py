@@ -23,6 +23,8 @@ MOST, PART = 32, 64
 """Matches of a block at most, also as a part of the room that there is: where there is little each is counted by itself."""
 LIFE_S, OFTEN_S = 1.0, 0.1
 """How long a block is used; who matched longer ago than that takes none."""
+GOES_ON_S = 2 * LIFE_S
+"""How long it lasts for the database: a match that was begun under it in time is not late."""
 LEAST = 2
 
 _BACK = "CASE WHEN g.blocks ? $4 THEN $5 ELSE 0 END"
@@ -35,14 +37,15 @@ _TAKE = Prepared(
     UPDATE brokerage_matchgauge g
     SET matched = g.matched - {_BACK} + {_N},
         blocks = (g.blocks - $4) || CASE WHEN {_N} = 0 THEN '{{}}' ELSE jsonb_build_object($2,
-            jsonb_build_array({_N}, extract(epoch FROM clock_timestamp())::float8 + {2 * LIFE_S})) END
+            jsonb_build_array({_N}, extract(epoch FROM clock_timestamp())::float8 + {GOES_ON_S})) END
     WHERE g.id = $1
     RETURNING (g.blocks->$2->>0)::int, (g.blocks->$2->>1)::float8
     """,
 )
 """A block $2 of the limit $3 in place of the block $4, of which $5 are left."""
 _KEPT = """
-SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8 FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
+SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8
+FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
 WHERE g.id = ANY (%s)
     AND ((b.value->>1)::float8 > extract(epoch FROM clock_timestamp()) OR NOT pg_try_advisory_xact_lock(b.key::bigint))
 """

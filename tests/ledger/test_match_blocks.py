@@ -44,8 +44,10 @@ def limits(queue: ComputingQueue) -> Limits:
 
 def with_block(limits: Limits) -> Passing:
     """What the second of two matches has to pass that come at once: the first is counted by itself, this one takes a block."""
-    assert (first := limits.passing(SITE, VO)) and not first.blocks
-    assert (asked := limits.passing(SITE, VO)) and asked.blocks
+    first, asked = (limits.passing(SITE, VO) for _ in range(2))
+    assert first is not None
+    assert asked is not None
+    assert (len(first.blocks), len(asked.blocks)) == (0, 1)
     return asked
 
 
@@ -148,7 +150,8 @@ def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQue
 def test_what_a_block_has_left_goes_back_when_the_next_is_taken(queue: ComputingQueue, limits: Limits) -> None:
     (block,) = with_block(limits).blocks
     block.ends_at = 0.0
-    assert (asked := limits.passing(SITE, VO))
+    asked = limits.passing(SITE, VO)
+    assert asked is not None
     (following,) = asked.blocks
     gauge = MatchGauge.objects.get()
     assert (gauge.matched, list(gauge.blocks)) == (1 + 32, [str(following.id)]), "one match of the first, and the second block"
