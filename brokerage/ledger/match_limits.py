@@ -147,7 +147,7 @@ class Limits:
     def not_matched(self, asked: Passing) -> None:
         """No job came of what was to pass these limits."""
         for block in asked.blocks:
-            block.left += 1
+            block.not_made()
 
     def noting(self, site: str, ces: Collection[str], pilot: UUID, request: UUID) -> list[Call]:
         """What notes at which CEs the pilot is, where jobs there are counted: to be run with the lease, behind it."""
@@ -161,6 +161,8 @@ class Limits:
         transaction.on_commit(partial(self._matched, site, passed))
 
     def _matched(self, site: str, passed: Passing) -> None:
+        for block in passed.blocks:
+            block.made()
         if (seen := self._seen.get(site)) is not None:
             after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
             self._seen[site] = replace(seen, gauges={**seen.gauges, **after})

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 
+from brokerage.ledger import match_blocks
 from brokerage.ledger.lease import Ask, HeldAtMost, lease
-from brokerage.ledger.match_blocks import BLOCKS, MatchBlocks
+from brokerage.ledger.match_blocks import BLOCKS, Block, MatchBlocks
 from brokerage.ledger.match_gauges import Passing
 from brokerage.ledger.match_limits import Limits
 from brokerage.models import ComputingQueue, Job, MatchGauge
@@ -148,13 +150,75 @@ def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQue
 
 
 def test_what_a_block_has_left_goes_back_when_the_next_is_taken(queue: ComputingQueue, limits: Limits) -> None:
-    (block,) = with_block(limits).blocks
+    (block,) = (first := with_block(limits)).blocks
+    limits.matched(SITE, first)
     block.ends_at = 0.0
     asked = limits.passing(SITE, VO)
     assert asked is not None
     (following,) = asked.blocks
     gauge = MatchGauge.objects.get()
     assert (gauge.matched, list(gauge.blocks)) == (1 + 32, [str(following.id)]), "one match of the first, and the second block"
+
+
+def test_a_match_of_which_nobody_knows_how_it_ended_keeps_its_block(queue: ComputingQueue, limits: Limits) -> None:
+    """Its connection broke, and the database goes on with it: the thread takes another block, and does not give this one back."""
+    groups, made, over = jobs(1), threading.Event(), threading.Event()
+    asked = with_block(limits)
+
+    def goes_on() -> None:
+        with transaction.atomic():
+            assert try_match(asked, groups, queue)
+            made.set()
+            over.wait(10)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        going_on = pool.submit(goes_on)
+        assert made.wait(10)
+        asked.blocks[0].ends_at = 0.0
+        limits.passing(SITE, VO)
+        following = limits.passing(SITE, VO)
+        assert following is not None
+        assert [block.id for block in following.blocks] != [asked.blocks[0].id]
+        end_all_blocks()
+        meanwhile = counted(limits)
+        over.set()
+        going_on.result(10)
+    assert (meanwhile.running, list(meanwhile.blocks)) == (0, [str(asked.blocks[0].id)])
+    after = counted(limits)
+    assert (after.running, after.matched) == (1, 0)
+
+
+def test_a_block_that_was_perhaps_given_back_is_used_no_more(
+    queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the database was lost, and the limit is what it was before."""
+    limits.not_matched(asked := with_block(limits))
+    gauge, take = MatchGauge.objects.get().id, match_blocks._TAKE
+
+    class Broken:
+        def run(self, *values: object) -> None:
+            take.run(*values)
+            raise OperationalError
+
+    with monkeypatch.context() as broken, pytest.raises(OperationalError):
+        broken.setattr(match_blocks, "_TAKE", Broken())
+        BLOCKS.take(gauge, 8000)
+    following = BLOCKS.take(gauge, 9000)
+    assert following is not None
+    assert following.id != asked.blocks[0].id
+
+
+def test_a_child_process_does_not_go_on_with_the_blocks_of_its_parent(queue: ComputingQueue, limits: Limits) -> None:
+    with_block(limits)
+    gauge = MatchGauge.objects.get().id
+    connections.close_all()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_first_of, (gauge,)) is None
+
+
+def _first_of(gauge: int) -> Block | None:
+    return BLOCKS.take(gauge, 9000)
 
 
 @pytest.mark.parametrize(("most", "n"), [(127, 0), (128, 2), (640, 10), (100_000, 32)])
