@@ -56,14 +56,14 @@ _NEW = """
 INSERT INTO brokerage_matchgauge (site_id, attribute, value, ce)
 SELECT %s, v.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS v ON CONFLICT DO NOTHING
 """
-_GONE = """
-DELETE FROM brokerage_matchgauge WHERE id IN (
-    SELECT id FROM brokerage_matchgauge
-    WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
-    ORDER BY id FOR UPDATE
-)
+_UNWANTED = """
+SELECT id FROM brokerage_matchgauge
+WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+ORDER BY id FOR UPDATE SKIP LOCKED
 """
-"""Locked in the order in which matches lock them."""
+"""Those that are in use now are looked at the next time."""
+_GONE = "DELETE FROM brokerage_matchgauge WHERE id = ANY (%s)"
+_NOT_COUNTED = "UPDATE brokerage_matchgauge SET counted_at = NULL WHERE id = ANY (%s) AND counted_at IS NOT NULL"
 _PILOT_CE = Prepared(
     "note_ces",
     "uuid, uuid, text[]",
@@ -238,12 +238,20 @@ def _see(site: str) -> _Seen:
 
 
 def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited]) -> None:
-    """Rows for the limits that are configured, and for no others."""
-    with connection.cursor() as cursor:
-        if new := set(wanted) - set(there):
+    """Rows for the limits that are configured, and for no others once nobody has blocks of them.
+
+    A limit that is configured again while matches are made under its old blocks has to know of them: the row stays, not counted.
+    """
+    if new := set(wanted) - set(there):
+        with connection.cursor() as cursor:
             cursor.execute(_NEW, [site, *_columns(new)])
-        if gone := set(there) - set(wanted):
-            cursor.execute(_GONE, [site, *_columns(gone)])
+    if gone := set(there) - set(wanted):
+        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+            cursor.execute(_UNWANTED, [site, *_columns(gone)])
+            ids = [id_ for (id_,) in cursor.fetchall()]
+            kept = kept_blocks(ids)
+            cursor.execute(_NOT_COUNTED, [[*kept]])
+            cursor.execute(_GONE, [[id_ for id_ in ids if id_ not in kept]])
 
 
 def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> bool:

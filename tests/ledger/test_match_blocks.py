@@ -209,6 +209,31 @@ def test_a_block_that_was_perhaps_given_back_is_used_no_more(
     assert following.id != asked.blocks[0].id
 
 
+def test_a_limit_that_is_configured_again_knows_of_the_blocks_that_it_had(queue: ComputingQueue, limits: Limits) -> None:
+    """A process that saw neither change, or was asleep meanwhile, goes on with its block."""
+    groups, other = jobs(1), Limits()
+    asked = with_block(limits)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"cms": 3}}}')
+    other.at(SITE)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 9000, "cms": 3}}}')
+    assert not other.at(SITE)
+    if try_match(asked, groups, queue):
+        gauge = MatchGauge.objects.get(value="demo")
+        assert gauge.counted_at is not None
+        assert gauge.running + gauge.matched >= 1
+
+
+def test_a_limit_that_is_configured_no_more_goes_with_its_last_block(queue: ComputingQueue, limits: Limits) -> None:
+    with_block(limits)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"cms": 3}}}')
+    limits.at(SITE)
+    gauge = MatchGauge.objects.get(value="demo")
+    assert gauge.counted_at is None, "nobody counts what is matched meanwhile"
+    MatchGauge.objects.filter(value="demo").update(blocks={id_: [n, 1.0] for id_, (n, _) in gauge.blocks.items()})
+    limits.at(SITE)
+    assert [gauge.value for gauge in MatchGauge.objects.all()] == ["cms"]
+
+
 def test_a_child_process_does_not_go_on_with_the_blocks_of_its_parent(queue: ComputingQueue, limits: Limits) -> None:
     with_block(limits)
     gauge = MatchGauge.objects.get().id
