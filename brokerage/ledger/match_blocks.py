@@ -68,6 +68,10 @@ class Block:
     until: float
     unknown: int = 0
 
+    def is_over(self) -> bool:
+        """Whether no match is to be begun under it any more."""
+        return time.monotonic() >= self.ends_at
+
     def made(self) -> None:
         """A match under it is committed."""
         self.unknown -= 1

@@ -73,6 +73,8 @@ _PILOT_CE = Prepared(
     ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
     """,
 )
+BLOCKS_UP_TO_S = 5.0
+"""Where jobs are counted less often there are no blocks: what a thread leaves of one counts as used until the next count."""
 MOST_CES = 50
 """Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
@@ -137,10 +139,11 @@ class Limits:
         if seen is None or not seen.ids.keys() >= set(limits):
             seen = self._read(site, rules)
         ids = [seen.ids.get(each, 0) for each in limits]
+        may_take = _period_s() <= BLOCKS_UP_TO_S
         taken = (
             (each, BLOCKS.take(id_, rules.running[each]))
             for each, id_ in zip(limits, ids, strict=True)
-            if each in rules.running and each not in rules.delays
+            if may_take and each in rules.running and each not in rules.delays
         )
         return passing(limits, rules, ids, {each: block for each, block in taken if block is not None})
 

@@ -6,20 +6,26 @@ import json
 import multiprocessing
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import cast
 from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
 
-from brokerage.ledger import match_blocks
+from broker_site.foundation.sql.prepared import Call
+from brokerage.ledger import limited_handing_out, match_blocks
 from brokerage.ledger.lease import Ask, HeldAtMost, lease
+from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.match_blocks import BLOCKS, Block, MatchBlocks
 from brokerage.ledger.match_gauges import Passing
-from brokerage.ledger.match_limits import Limits
+from brokerage.ledger.match_limits import LIMITS, Limits
 from brokerage.models import ComputingQueue, Job, MatchGauge
 from brokerage.queries.held_slots import forget_tasks
+from brokerage.queries.job_document import LeasedJob
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.builders import grid, pilot
 from tests.ledger.test_match_limits import PROCESSES, SITE, VO, _match_for, configure, jobs, match
 
@@ -189,6 +195,28 @@ def test_a_match_of_which_nobody_knows_how_it_ended_keeps_its_block(queue: Compu
     assert (after.running, after.matched) == (1, 0)
 
 
+def test_who_slept_until_its_block_was_over_tries_again(
+    queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LIMITS.forget()
+    (group,), hand_out = jobs(2), limited_handing_out.hand_out
+    slept: list[Block] = []
+    turn, waiting = SiteTurn(SITE), cast("WaitingQueue", SimpleNamespace(values=lambda name: VO.get(name, frozenset())))
+    asks = [Ask(group, pilot(queue, str(n)), uuid4(), 60.0, HeldAtMost()) for n in range(2)]
+
+    def hand_out_late(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
+        blocks = asks[0].limits.blocks if asks[0].limits and not slept else ()
+        for block in blocks:
+            block.until = block.ends_at = 0.0
+        slept.extend(blocks)
+        return hand_out(asks, noting)
+
+    assert turn.hand_out(asks[0], waiting)
+    monkeypatch.setattr(limited_handing_out, "hand_out", hand_out_late)
+    assert turn.hand_out(asks[1], waiting)
+    assert slept
+
+
 def test_a_block_that_was_perhaps_given_back_is_used_no_more(
     queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +260,13 @@ def test_a_limit_that_is_configured_no_more_goes_with_its_last_block(queue: Comp
     MatchGauge.objects.filter(value="demo").update(blocks={id_: [n, 1.0] for id_, (n, _) in gauge.blocks.items()})
     limits.at(SITE)
     assert [gauge.value for gauge in MatchGauge.objects.all()] == ["cms"]
+
+
+def test_where_jobs_are_counted_seldom_no_blocks_are_taken(queue: ComputingQueue, limits: Limits) -> None:
+    """What a thread that ended had left would count as used until the next count."""
+    configure("RUNNING_COUNT_PERIOD", "10min")
+    assert not any(asked.blocks for _ in range(3) if (asked := limits.passing(SITE, VO)))
+    assert MatchGauge.objects.get().matched == 0
 
 
 def test_a_child_process_does_not_go_on_with_the_blocks_of_its_parent(queue: ComputingQueue, limits: Limits) -> None:
