@@ -56,6 +56,8 @@ class SiteTurn:
             LIMITS.matched(self.site, limits)
             return jobs
         LIMITS.not_matched(limits)
+        if not jobs and any(block.is_over() for block in limits.blocks):
+            return self.hand_out(ask, waiting)  # this thread had to sleep, and there may be a job
         if not jobs and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs

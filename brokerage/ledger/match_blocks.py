@@ -9,6 +9,7 @@ the jobs. So a limit is never passed, whoever dies or sleeps; what a block has l
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ MOST, PART = 32, 64
 """Matches of a block at most, also as a part of the room that there is: where there is little each is counted by itself."""
 LIFE_S, OFTEN_S = 1.0, 0.1
 """How long a block is used; who matched longer ago than that takes none."""
+GOES_ON_S = 2 * LIFE_S
+"""How long it lasts for the database: a match that was begun under it in time is not late."""
 LEAST = 2
 
 _BACK = "CASE WHEN g.blocks ? $4 THEN $5 ELSE 0 END"
@@ -35,14 +38,15 @@ _TAKE = Prepared(
     UPDATE brokerage_matchgauge g
     SET matched = g.matched - {_BACK} + {_N},
         blocks = (g.blocks - $4) || CASE WHEN {_N} = 0 THEN '{{}}' ELSE jsonb_build_object($2,
-            jsonb_build_array({_N}, extract(epoch FROM clock_timestamp())::float8 + {2 * LIFE_S})) END
+            jsonb_build_array({_N}, extract(epoch FROM clock_timestamp())::float8 + {GOES_ON_S})) END
     WHERE g.id = $1
     RETURNING (g.blocks->$2->>0)::int, (g.blocks->$2->>1)::float8
     """,
 )
 """A block $2 of the limit $3 in place of the block $4, of which $5 are left."""
 _KEPT = """
-SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8 FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
+SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8
+FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
 WHERE g.id = ANY (%s)
     AND ((b.value->>1)::float8 > extract(epoch FROM clock_timestamp()) OR NOT pg_try_advisory_xact_lock(b.key::bigint))
 """
@@ -53,7 +57,8 @@ _IDS = SystemRandom()
 class Block:
     """Matches that a thread may make under a limit of `most` jobs: `left` of them until `ends_at` (monotonic seconds).
 
-    `until`: when it is over for the database, seconds since 1970, some time later.
+    `until`: when it is over for the database, seconds since 1970, some time later. `unknown`: matches of which nobody knows how
+    they ended: one whose connection broke may still be committed.
     """
 
     id: int
@@ -61,6 +66,20 @@ class Block:
     left: int
     ends_at: float
     until: float
+    unknown: int = 0
+
+    def is_over(self) -> bool:
+        """Whether no match is to be begun under it any more."""
+        return time.monotonic() >= self.ends_at
+
+    def made(self) -> None:
+        """A match under it is committed."""
+        self.unknown -= 1
+
+    def not_made(self) -> None:
+        """A match under it came to nothing, for sure."""
+        self.unknown -= 1
+        self.left += 1
 
 
 def holds(blocks: str, until: str) -> str:
@@ -80,7 +99,7 @@ class MatchBlocks(threading.local):
     def take(self, gauge: int, most: int) -> Block | None:
         """The block to make a match under, which has one less; None: this match is to be counted by itself.
 
-        A match that is not made is to be given back (`left`).
+        How the match ended is to be told to the block.
         """
         now = time.monotonic()
         often = now - self._asked_at.get(gauge, float("-inf")) < OFTEN_S
@@ -93,6 +112,7 @@ class MatchBlocks(threading.local):
             block = self._draw(gauge, most, block, now)
         if block is not None:
             block.left -= 1
+            block.unknown += 1
         return block
 
     def forget(self) -> None:
@@ -103,9 +123,10 @@ class MatchBlocks(threading.local):
 
     def _draw(self, gauge: int, most: int, last: Block | None, now: float) -> Block | None:
         id_ = _IDS.getrandbits(62)
-        rows = _TAKE.run(gauge, str(id_), most, str(last.id) if last else "", last.left if last else 0)
+        self._held.pop(gauge, None)  # even if this fails: it may have been done all the same, and what was left is given back
+        back = last if last is not None and not last.unknown else None  # else the row keeps it, and who counts looks at its lock
+        rows = _TAKE.run(gauge, str(id_), most, str(back.id) if back else "", back.left if back else 0)
         n, until = rows[0] if rows else (None, None)
-        self._held.pop(gauge, None)
         if not n:
             self._none_until[gauge] = now + LIFE_S
             return None
@@ -114,6 +135,7 @@ class MatchBlocks(threading.local):
 
 
 BLOCKS = MatchBlocks()
+os.register_at_fork(after_in_child=BLOCKS.forget)  # the parent goes on with its blocks
 
 
 def kept_blocks(gauges: Sequence[int]) -> dict[int, dict[str, tuple[int, float]]]:

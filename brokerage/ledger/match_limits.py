@@ -56,14 +56,14 @@ _NEW = """
 INSERT INTO brokerage_matchgauge (site_id, attribute, value, ce)
 SELECT %s, v.* FROM unnest(%s::text[], %s::text[], %s::text[]) AS v ON CONFLICT DO NOTHING
 """
-_GONE = """
-DELETE FROM brokerage_matchgauge WHERE id IN (
-    SELECT id FROM brokerage_matchgauge
-    WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
-    ORDER BY id FOR UPDATE
-)
+_UNWANTED = """
+SELECT id FROM brokerage_matchgauge
+WHERE site_id = %s AND (attribute, value, ce) IN (SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]))
+ORDER BY id FOR UPDATE SKIP LOCKED
 """
-"""Locked in the order in which matches lock them."""
+"""Those that are in use now are looked at the next time."""
+_GONE = "DELETE FROM brokerage_matchgauge WHERE id = ANY (%s)"
+_NOT_COUNTED = "UPDATE brokerage_matchgauge SET counted_at = NULL WHERE id = ANY (%s) AND counted_at IS NOT NULL"
 _PILOT_CE = Prepared(
     "note_ces",
     "uuid, uuid, text[]",
@@ -73,6 +73,8 @@ _PILOT_CE = Prepared(
     ON CONFLICT (pilot_id) DO UPDATE SET ces = excluded.ces WHERE brokerage_pilotce.ces <> excluded.ces
     """,
 )
+BLOCKS_UP_TO_S = 5.0
+"""Where jobs are counted less often there are no blocks: what a thread leaves of one counts as used until the next count."""
 MOST_CES = 50
 """Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
@@ -137,17 +139,18 @@ class Limits:
         if seen is None or not seen.ids.keys() >= set(limits):
             seen = self._read(site, rules)
         ids = [seen.ids.get(each, 0) for each in limits]
+        may_take = _period_s() <= BLOCKS_UP_TO_S
         taken = (
             (each, BLOCKS.take(id_, rules.running[each]))
             for each, id_ in zip(limits, ids, strict=True)
-            if each in rules.running and each not in rules.delays
+            if may_take and each in rules.running and each not in rules.delays
         )
         return passing(limits, rules, ids, {each: block for each, block in taken if block is not None})
 
     def not_matched(self, asked: Passing) -> None:
         """No job came of what was to pass these limits."""
         for block in asked.blocks:
-            block.left += 1
+            block.not_made()
 
     def noting(self, site: str, ces: Collection[str], pilot: UUID, request: UUID) -> list[Call]:
         """What notes at which CEs the pilot is, where jobs there are counted: to be run with the lease, behind it."""
@@ -161,6 +164,8 @@ class Limits:
         transaction.on_commit(partial(self._matched, site, passed))
 
     def _matched(self, site: str, passed: Passing) -> None:
+        for block in passed.blocks:
+            block.made()
         if (seen := self._seen.get(site)) is not None:
             after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
             self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
@@ -236,12 +241,20 @@ def _see(site: str) -> _Seen:
 
 
 def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited]) -> None:
-    """Rows for the limits that are configured, and for no others."""
-    with connection.cursor() as cursor:
-        if new := set(wanted) - set(there):
+    """Rows for the limits that are configured, and for no others once nobody has blocks of them.
+
+    A limit that is configured again while matches are made under its old blocks has to know of them: the row stays, not counted.
+    """
+    if new := set(wanted) - set(there):
+        with connection.cursor() as cursor:
             cursor.execute(_NEW, [site, *_columns(new)])
-        if gone := set(there) - set(wanted):
-            cursor.execute(_GONE, [site, *_columns(gone)])
+    if gone := set(there) - set(wanted):
+        with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+            cursor.execute(_UNWANTED, [site, *_columns(gone)])
+            ids = [id_ for (id_,) in cursor.fetchall()]
+            kept = kept_blocks(ids)
+            cursor.execute(_NOT_COUNTED, [[*kept]])
+            cursor.execute(_GONE, [[id_ for id_ in ids if id_ not in kept]])
 
 
 def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> bool:

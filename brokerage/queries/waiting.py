@@ -225,8 +225,9 @@ class WaitingWork:
         verdicts = self._verdicts.get(queue_id)
         if verdicts is None or len(verdicts) > 2 * len(rows) + MOST_GONE:
             verdicts = self._verdicts[queue_id] = Verdicts(self._parts)
-        kept = self._lists[queue_id] = _KeptList(time.monotonic(), WaitingList(rows.values(), verdicts), rows)
-        return kept.waiting
+        waiting = WaitingList(rows.values(), verdicts, kept.waiting if kept else None)
+        self._lists[queue_id] = _KeptList(time.monotonic(), waiting, rows)
+        return waiting
 
 
 WAITING = WaitingWork()

@@ -154,6 +154,7 @@ def noted(limits: Limits, site: str, values: Values, *, ces: Collection[str] = (
                 return FREE
     except IntegrityError:
         pass  # another match came first
+    limits.not_matched(passing)
     refused = limits.refused(site, passing, time.monotonic() - began)
     return refused or noted(limits, site, values, ces=ces)  # refused by none: their gauges were not there, and are now
 

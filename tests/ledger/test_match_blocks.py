@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import cast
 from uuid import uuid4
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 
+from broker_site.foundation.sql.prepared import Call
+from brokerage.ledger import limited_handing_out, match_blocks
 from brokerage.ledger.lease import Ask, HeldAtMost, lease
-from brokerage.ledger.match_blocks import BLOCKS, MatchBlocks
+from brokerage.ledger.limited_handing_out import SiteTurn
+from brokerage.ledger.match_blocks import BLOCKS, Block, MatchBlocks
 from brokerage.ledger.match_gauges import Passing
-from brokerage.ledger.match_limits import Limits
+from brokerage.ledger.match_limits import LIMITS, Limits
 from brokerage.models import ComputingQueue, Job, MatchGauge
 from brokerage.queries.held_slots import forget_tasks
+from brokerage.queries.job_document import LeasedJob
+from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.builders import grid, pilot
 from tests.ledger.test_match_limits import PROCESSES, SITE, VO, _match_for, configure, jobs, match
 
@@ -44,9 +52,11 @@ def limits(queue: ComputingQueue) -> Limits:
 
 def with_block(limits: Limits) -> Passing:
     """What the second of two matches has to pass that come at once: the first is counted by itself, this one takes a block."""
-    assert (first := limits.passing(SITE, VO)) and not first.blocks
-    assert (asked := limits.passing(SITE, VO)) and asked.blocks
-    return asked
+    first, second = limits.passing(SITE, VO), limits.passing(SITE, VO)
+    assert first is not None
+    assert second is not None
+    assert (len(first.blocks), len(second.blocks)) == (0, 1)
+    return second
 
 
 def counted(limits: Limits) -> MatchGauge:
@@ -146,12 +156,129 @@ def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQue
 
 
 def test_what_a_block_has_left_goes_back_when_the_next_is_taken(queue: ComputingQueue, limits: Limits) -> None:
-    (block,) = with_block(limits).blocks
+    (block,) = (first := with_block(limits)).blocks
+    limits.matched(SITE, first)
     block.ends_at = 0.0
-    assert (asked := limits.passing(SITE, VO))
+    asked = limits.passing(SITE, VO)
+    assert asked is not None
     (following,) = asked.blocks
     gauge = MatchGauge.objects.get()
     assert (gauge.matched, list(gauge.blocks)) == (1 + 32, [str(following.id)]), "one match of the first, and the second block"
+
+
+def test_a_match_of_which_nobody_knows_how_it_ended_keeps_its_block(queue: ComputingQueue, limits: Limits) -> None:
+    """Its connection broke, and the database goes on with it: the thread takes another block, and does not give this one back."""
+    groups, made, over = jobs(1), threading.Event(), threading.Event()
+    asked = with_block(limits)
+
+    def goes_on() -> None:
+        with transaction.atomic():
+            assert try_match(asked, groups, queue)
+            made.set()
+            over.wait(10)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        going_on = pool.submit(goes_on)
+        assert made.wait(10)
+        asked.blocks[0].ends_at = 0.0
+        limits.passing(SITE, VO)
+        following = limits.passing(SITE, VO)
+        assert following is not None
+        assert [block.id for block in following.blocks] != [asked.blocks[0].id]
+        end_all_blocks()
+        meanwhile = counted(limits)
+        over.set()
+        going_on.result(10)
+    assert (meanwhile.running, list(meanwhile.blocks)) == (0, [str(asked.blocks[0].id)])
+    after = counted(limits)
+    assert (after.running, after.matched) == (1, 0)
+
+
+def test_who_slept_until_its_block_was_over_tries_again(
+    queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LIMITS.forget()
+    (group,), hand_out = jobs(2), limited_handing_out.hand_out
+    slept: list[Block] = []
+    turn, waiting = SiteTurn(SITE), cast("WaitingQueue", SimpleNamespace(values=lambda name: VO.get(name, frozenset())))
+    asks = [Ask(group, pilot(queue, str(n)), uuid4(), 60.0, HeldAtMost()) for n in range(2)]
+
+    def hand_out_late(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
+        blocks = asks[0].limits.blocks if asks[0].limits and not slept else ()
+        for block in blocks:
+            block.until = block.ends_at = 0.0
+        slept.extend(blocks)
+        return hand_out(asks, noting)
+
+    assert turn.hand_out(asks[0], waiting)
+    monkeypatch.setattr(limited_handing_out, "hand_out", hand_out_late)
+    assert turn.hand_out(asks[1], waiting)
+    assert slept
+
+
+def test_a_block_that_was_perhaps_given_back_is_used_no_more(
+    queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of the database was lost, and the limit is what it was before."""
+    limits.not_matched(asked := with_block(limits))
+    gauge, take = MatchGauge.objects.get().id, match_blocks._TAKE
+
+    class Broken:
+        def run(self, *values: object) -> None:
+            take.run(*values)
+            raise OperationalError
+
+    with monkeypatch.context() as broken, pytest.raises(OperationalError):
+        broken.setattr(match_blocks, "_TAKE", Broken())
+        BLOCKS.take(gauge, 8000)
+    following = BLOCKS.take(gauge, 9000)
+    assert following is not None
+    assert following.id != asked.blocks[0].id
+
+
+def test_a_limit_that_is_configured_again_knows_of_the_blocks_that_it_had(queue: ComputingQueue, limits: Limits) -> None:
+    """A process that saw neither change, or was asleep meanwhile, goes on with its block."""
+    groups, other = jobs(1), Limits()
+    asked = with_block(limits)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"cms": 3}}}')
+    other.at(SITE)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 9000, "cms": 3}}}')
+    assert not other.at(SITE)
+    if try_match(asked, groups, queue):
+        gauge = MatchGauge.objects.get(value="demo")
+        assert gauge.counted_at is not None
+        assert gauge.running + gauge.matched >= 1
+
+
+def test_a_limit_that_is_configured_no_more_goes_with_its_last_block(queue: ComputingQueue, limits: Limits) -> None:
+    with_block(limits)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"cms": 3}}}')
+    limits.at(SITE)
+    gauge = MatchGauge.objects.get(value="demo")
+    assert gauge.counted_at is None, "nobody counts what is matched meanwhile"
+    MatchGauge.objects.filter(value="demo").update(blocks={id_: [n, 1.0] for id_, (n, _) in gauge.blocks.items()})
+    limits.at(SITE)
+    assert [gauge.value for gauge in MatchGauge.objects.all()] == ["cms"]
+
+
+def test_where_jobs_are_counted_seldom_no_blocks_are_taken(queue: ComputingQueue, limits: Limits) -> None:
+    """What a thread that ended had left would count as used until the next count."""
+    configure("RUNNING_COUNT_PERIOD", "10min")
+    assert not any(asked.blocks for _ in range(3) if (asked := limits.passing(SITE, VO)))
+    assert MatchGauge.objects.get().matched == 0
+
+
+def test_a_child_process_does_not_go_on_with_the_blocks_of_its_parent(queue: ComputingQueue, limits: Limits) -> None:
+    with_block(limits)
+    gauge = MatchGauge.objects.get().id
+    connections.close_all()
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.apply(_first_of, (gauge,)) is None
+
+
+def _first_of(gauge: int) -> Block | None:
+    return BLOCKS.take(gauge, 9000)
 
 
 @pytest.mark.parametrize(("most", "n"), [(127, 0), (128, 2), (640, 10), (100_000, 32)])

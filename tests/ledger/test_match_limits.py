@@ -76,6 +76,7 @@ def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, fro
             run_together(limits.noting(SITE, ces, holder, request))
             limits.matched(SITE, asked)
             return True
+    limits.not_matched(asked)
     limits.refused(SITE, asked, time.monotonic() - began)
     return False
 

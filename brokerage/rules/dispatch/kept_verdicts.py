@@ -20,6 +20,7 @@ MOST_SAID = 500
 """So much of what resources say of the attributes of a condition is kept."""
 UNKNOWN = -1
 """Stands for a verdict, 0 or 1, that nobody has asked for."""
+_UNKNOWN_BYTE = np.int8(UNKNOWN).tobytes()
 
 Flags = NDArray[np.bool_]
 Numbers = NDArray[np.int32]
@@ -86,8 +87,8 @@ class _KeptVerdicts:
         """Whether it lets the kind have the combinations with these numbers."""
         kept = self._kept(self._said(kind), len(firsts))
         found = kept[numbers]
-        if (new := found == UNKNOWN).any():
-            for number in np.unique(numbers[new]).tolist():
+        if _UNKNOWN_BYTE in found.tobytes():  # a third of the time that NumPy takes to compare and to look for one
+            for number in {*numbers[found == UNKNOWN].tolist()}:
                 kept[number] = self._condition(firsts[number], kind)
             found = kept[numbers]
         return found.view(np.bool_)

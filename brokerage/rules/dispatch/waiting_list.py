@@ -32,7 +32,7 @@ _CPU_TIME = AMOUNTS.index("cpu_time_s")
 _AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
 _REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in AMOUNTS))
 MOST_ASKED, MOST_PLACES = 1000, 500_000
-"""Of so many resources a list keeps which task queues suit them, of those with like amounts once; fewer where many suit each."""
+"""Of so many resources is kept which task queues of a list suit them, of those with like amounts once; of fewer where many do."""
 
 
 class Unit(NamedTuple):
@@ -78,107 +78,153 @@ class WaitingQueue(NamedTuple):
 
 
 _PRIORITY_OF, _JOB_OF, _UNIT_OF = attrgetter("priority"), attrgetter("job_id"), attrgetter("unit")
-_AMOUNTS_NEEDED = attrgetter(*AMOUNTS)
-
-
-def _in_order(waiting: Iterable[WaitingQueue]) -> list[WaitingQueue]:
-    """By unit, then highest priority first, then the oldest job. In three steps, none of which makes a key for each row."""
-    rows = sorted(waiting, key=_JOB_OF)
-    rows.sort(key=_PRIORITY_OF, reverse=True)
-    rows.sort(key=_UNIT_OF)
-    return rows
-
+_ID_OF, _REQUIREMENT_OF, _AMOUNTS_NEEDED = attrgetter("id"), attrgetter("requirement"), attrgetter(*AMOUNTS)
 
 Places = NDArray[np.intp]
 """Where some rows are in a list, ascending unless said otherwise."""
 
 
-class _Rows:
-    """The task queues of a list in order, and which of them still wait.
+class Suiting(NamedTuple):
+    """Which rows suit what was asked, and whose they are, limits apart."""
 
-    What is kept of asks knows these, not the list that keeps it: in a ring they would stay until the collector of garbage looks
-    at all there is, which a process that serves pilots does seldom, and each reading makes a list.
-    """
+    asked: tuple[Any, ...]
+    places: Places
+    units: tuple[Unit, ...]
+    vos: tuple[str, ...]
 
-    def __init__(self, rows: Sequence[WaitingQueue]) -> None:
-        self.rows = rows
-        needs = [_AMOUNTS_NEEDED(row.requirement) for row in rows]
-        self.needs = np.array(needs, dtype=np.int32).reshape(len(rows), len(AMOUNTS)).T.copy()
-        self.waits = np.ones(len(rows), dtype=np.bool_)
+
+class _Members:
+    """The task queues of a list by unit, what they require, and which of them suit what was asked, whatever jobs wait in them."""
+
+    def __init__(self, rows: Iterable[WaitingQueue], verdicts: Verdicts) -> None:
+        in_order = sorted(rows, key=_ID_OF)
+        in_order.sort(key=_UNIT_OF)
+        self.ids = [row.id for row in in_order]
+        self.place_of = {id_: place for place, id_ in enumerate(self.ids)}
+        self._requirements, self._units = [*map(_REQUIREMENT_OF, in_order)], [*map(_UNIT_OF, in_order)]
+        self._verdicts, self._places = verdicts, verdicts.places(dict(zip(self.ids, self._requirements, strict=True)))
+        needs = np.array([*map(_AMOUNTS_NEEDED, self._requirements)], dtype=np.int32)
+        self._needs = needs.reshape(len(self.ids), len(AMOUNTS)).T.copy()
+        self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
+        """What the task queues need of each amount: a little more or less that reaches no other step makes no difference."""
         self.units: Mapping[Unit, slice] = dict(self._slices())
-        self.bounds = np.array([*(some.start for some in self.units.values()), len(rows)], np.intp)
-        """Where the rows of each unit begin, and where the last ones end."""
-        priorities, job_ids = (np.fromiter(map(of, rows), np.int64, len(rows)) for of in (_PRIORITY_OF, _JOB_OF))
-        self.turns = np.empty(len(rows), np.intp)
-        """At each place the turn of its row among all, whosever they are."""
-        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(rows))
+        self._bounds = np.array([*(rows.start for rows in self.units.values()), len(self.ids)], np.intp)
+        self._asked: dict[tuple[Any, ...], Suiting] = {}
+        self._n_places = 0
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
         start = 0
-        for unit, rows in groupby(map(_UNIT_OF, self.rows)):
+        for unit, rows in groupby(self._units):
             stop = start + len([*rows])
             yield unit, slice(start, stop)
             start = stop
 
-    def cpu_times(self, places: Places) -> NDArray[np.int32]:
-        """The CPU time, s, that the rows at these places need."""
-        needed: NDArray[np.int32] = self.needs[_CPU_TIME]
-        return needed[places]
+    def are(self, rows: Mapping[int, WaitingQueue]) -> bool:
+        """Whether these are the same, with whatever jobs."""
+        if rows.keys() != self.place_of.keys():
+            return False
+        mine = [rows[id_] for id_ in self.ids]
+        return [*map(_UNIT_OF, mine)] == self._units and [*map(_REQUIREMENT_OF, mine)] == self._requirements
 
-    def is_drained(self, place: int) -> bool:
-        """Whether that row was found without a job."""
-        return not self.waits[place]
-
-
-class WaitingList:
-    """The task queues of one computing queue, as they were read. `verdicts`: what is known of them from earlier readings."""
-
-    def __init__(self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None) -> None:
-        self.rows: Sequence[WaitingQueue] = _in_order(waiting)
-        self._waiting = _Rows(self.rows)
-        self._verdicts = Verdicts() if verdicts is None else verdicts
-        self._places = self._verdicts.places({row.id: row.requirement for row in self.rows})
-        self._steps = [sorted({*amounts.tolist()}) for amounts in self._waiting.needs]
-        """What the task queues need of each amount: a little more or less that reaches no other step makes no difference."""
-        self._asked: dict[tuple[Any, ...], Fitting] = {}
-        self._n_places = 0
-        self._row_of: dict[int, int] = {}
-
-    def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
-        """The task queues that suit a resource and are at no limit."""
+    def suiting(self, resource: Resource) -> Suiting:
+        """Those that suit a resource. Asks that say the same, and whose amounts reach the same steps, get the same."""
         reached = (
             bisect_right(steps, max(offered, 0)) if offered else len(steps)
             for steps, offered in zip(self._steps, _AMOUNTS_OF(resource), strict=True)
-        )  # fmt: skip
-        alike = (*_REST_OF(resource), *reached)
-        fitting = self._asked.get(alike)
-        if fitting is None:
-            places = self._suiting(resource)
-            fitting = Fitting(self._waiting, places[self._waiting.waits[places]], NO_HITS)
+        )
+        asked = (*_REST_OF(resource), *reached)
+        known = self._asked.get(asked)
+        if known is None:
+            places = self._places_for(resource)
+            bounds = places.searchsorted(self._bounds)
+            units = tuple(compress(self.units, bounds[1:] > bounds[:-1]))
+            known = Suiting(asked, places, units, tuple(dict.fromkeys(unit.vo for unit in units)))
             if len(self._asked) >= MOST_ASKED or self._n_places + len(places) > MOST_PLACES:
                 self._asked, self._n_places = {}, 0
-            self._asked[alike] = fitting
+            self._asked[asked] = known
             self._n_places += len(places)
-        return fitting.but(hits) if hits else fitting
+        return known
 
-    def suits(self, resource: Resource) -> bool:
-        """Whether any of them suits the resource, limits apart, also one that was left out since."""
-        return len(self._suiting(resource)) > 0
-
-    def _suiting(self, resource: Resource) -> Places:
+    def _places_for(self, resource: Resource) -> Places:
         flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
-        for needs, steps, offered in zip(self._waiting.needs, self._steps, _AMOUNTS_OF(resource), strict=True):
+        for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
         return flags.nonzero()[0]
 
+    def cpu_times(self, places: Places) -> NDArray[np.int32]:
+        """The CPU time, s, that the rows at these places need."""
+        needed: NDArray[np.int32] = self._needs[_CPU_TIME]
+        return needed[places]
+
+
+class _Reading:
+    """The jobs of the task queues of a list, as they were read, and which still wait.
+
+    What is kept of asks knows this, not the list that keeps it: such a ring would stay until the collector of garbage looks at
+    all there is, which a process that serves pilots does seldom, and each reading makes a list.
+    """
+
+    def __init__(self, members: _Members, rows: Mapping[int, WaitingQueue]) -> None:
+        self.members = members
+        self.at: Sequence[WaitingQueue] = [rows[id_] for id_ in members.ids]
+        """The row at each place."""
+        priorities, job_ids = (np.fromiter(map(of, self.at), np.int64, len(self.at)) for of in (_PRIORITY_OF, _JOB_OF))
+        self.turns = np.empty(len(self.at), np.intp)
+        """At each place the turn of its row among all, whosever they are: highest priority, then the oldest job."""
+        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.at))
+        self.waits = np.ones(len(self.at), dtype=np.bool_)
+        """At each place whether its row was not yet found without a job."""
+
+    def in_turn(self, places: Places) -> Places:
+        """The same places, those first whose rows have the first turn."""
+        return places[self.turns[places].argsort()]
+
+
+class WaitingList:
+    """The task queues of one computing queue, as they were read.
+
+    `verdicts`: what is known of them from earlier readings. `before`: the list of the reading before; what suits what was found
+    then holds as long as there are the same task queues.
+    """
+
+    def __init__(
+        self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None, before: WaitingList | None = None
+    ) -> None:
+        rows = {row.id: row for row in waiting}
+        known = before.members if before is not None and before.members.are(rows) else None
+        self.members: _Members = known or _Members(rows.values(), Verdicts() if verdicts is None else verdicts)
+        self._reading = _Reading(self.members, rows)
+        self._asked: dict[tuple[Any, ...], Fitting] = {}
+        self._n_places = 0
+
+    @property
+    def rows(self) -> list[WaitingQueue]:
+        """All, by unit, each in turn."""
+        at, of_units = self._reading.at, self.members.units.values()
+        return [at[place] for rows in of_units for place in self._reading.in_turn(np.arange(rows.start, rows.stop))]
+
+    def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
+        """The task queues that suit a resource and are at no limit."""
+        suiting = self.members.suiting(resource)
+        fitting = self._asked.get(suiting.asked)
+        if fitting is None:
+            fitting = Fitting(self._reading, suiting, NO_HITS)
+            if len(self._asked) >= MOST_ASKED or self._n_places + len(suiting.places) > MOST_PLACES:
+                self._asked, self._n_places = {}, 0
+            self._asked[suiting.asked] = fitting
+            self._n_places += len(suiting.places)
+        return Fitting(self._reading, suiting, hits) if hits else fitting
+
+    def suits(self, resource: Resource) -> bool:
+        """Whether any of them suits the resource, limits apart, also one that was left out since."""
+        return len(self.members.suiting(resource).places) > 0
+
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
-        if not self._row_of:
-            self._row_of = {row.id: place for place, row in enumerate(self.rows)}
-        place = self._row_of.get(waiting.id)
+        place = self.members.place_of.get(waiting.id)
         if place is not None:
-            self._waiting.waits[place] = False
+            self._reading.waits[place] = False
 
 
 class Fitting:
@@ -187,80 +233,76 @@ class Fitting:
     Asks that say the same share one, also those of several threads, while task queues of it are drained.
     """
 
-    def __init__(self, waiting: _Rows, places: Places, hits: Hits) -> None:
-        self._waiting, self._places, self._hits = waiting, places, hits
-
-    def but(self, hits: Hits) -> Fitting:
-        """Those of them that are at no limit."""
-        return Fitting(self._waiting, self._places, hits)
-
-    @cached_property
-    def _others(self) -> Places:
-        """Those behind it, in turn."""
-        return self._places[self._waiting.turns[self._places].argsort()[1:]]
+    def __init__(self, reading: _Reading, suiting: Suiting, hits: Hits) -> None:
+        self._reading, self._suiting, self._hits = reading, suiting, hits
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
-        mine = [self._of(unit) for unit in self._waiting.units if unit.vo in vos]
-        return Fitting(self._waiting, np.concatenate([self._places[:0], *mine]), self._hits)
+        units = tuple(unit for unit in self._suiting.units if unit.vo in vos)
+        some = Suiting(self._suiting.asked, self._of(units), units, tuple(vo for vo in self._suiting.vos if vo in vos))
+        return Fitting(self._reading, some, self._hits)
 
     def units(self) -> list[Unit]:
         """Units with at least one of them, limits apart."""
-        return [*self._units]
+        return [*self._suiting.units]
 
-    @cached_property
+    @property
     def vos(self) -> Sequence[str]:
         """The VOs with at least one of them, limits apart."""
-        return tuple(dict.fromkeys(unit.vo for unit in self._units))
+        return self._suiting.vos
 
-    @cached_property
-    def _units(self) -> Sequence[Unit]:
-        bounds = self._places.searchsorted(self._waiting.bounds)
-        return tuple(compress(self._waiting.units, bounds[1:] > bounds[:-1]))
+    def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
+        """Those of these units, highest priority first, then the oldest job."""
+        if len(units) == len(self._suiting.units):
+            yield from self._rows(self._first)
+            yield from self._rows(self._others)
+            return
+        places = self._of(units)
+        if len(places):
+            yield from self._rows(places[[self._reading.turns[places].argmin()]])
+            yield from self._rows(self._reading.in_turn(places)[1:])
 
     @cached_property
     def _first(self) -> Places:
         """The place of the one with the first turn, if there is one."""
-        return self._places[[self._waiting.turns[self._places].argmin()]] if len(self._places) else self._places
+        places = self._suiting.places
+        return places[[self._reading.turns[places].argmin()]] if len(places) else places
 
-    def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
-        """Those of these units, highest priority first, then the oldest job."""
-        if len(units) == 1:
-            yield from self._rows(self._of(units[0]))
-            return
-        if len(units) == len(self._units):
-            mine = self
-        else:
-            mine = Fitting(self._waiting, np.concatenate([self._places[:0], *map(self._of, units)]), self._hits)
-        yield from mine._rows(mine._first)
-        yield from mine._rows(mine._others)
+    @cached_property
+    def _others(self) -> Places:
+        """Those behind it, in turn."""
+        return self._reading.in_turn(self._suiting.places)[1:]
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""
-        times, which = np.unique(self._waiting.cpu_times(self._places), return_inverse=True)
+        places = self._by_unit()
+        times, which = np.unique(self._reading.members.cpu_times(places), return_inverse=True)
         classes = np.array([class_of(int(time)) for time in times], dtype=np.int64)[which]
         for each in np.unique(classes)[::-1]:
-            yield list(self._rows(self._places[classes == each]))
+            yield list(self._rows(places[classes == each]))
 
     def __iter__(self) -> Iterator[WaitingQueue]:
-        """All, by unit."""
-        return self._rows(self._places)
+        """All, by unit, each in turn."""
+        return self._rows(self._by_unit())
 
-    def _of(self, unit: Unit) -> Places:
-        rows = self._waiting.units[unit]
-        first, end = self._places.searchsorted((rows.start, rows.stop))
-        return self._places[first:end]
+    def _by_unit(self) -> Places:
+        of_units = [self._reading.in_turn(self._of([unit])) for unit in self._suiting.units]
+        return np.concatenate([self._suiting.places[:0], *of_units])
+
+    def _of(self, units: Sequence[Unit]) -> Places:
+        """The places of those of some units."""
+        places, slices = self._suiting.places, (self._reading.members.units[unit] for unit in units)
+        found = [places[slice(*places.searchsorted((rows.start, rows.stop)))] for rows in slices]
+        return found[0] if len(found) == 1 else np.concatenate([places[:0], *found])
 
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
-        waits = self._waiting.waits
-        for place in places[waits[places]]:  # at once, as thousands may have been drained since this was made
-            if not waits[place]:  # by now
-                continue
-            row = self._waiting.rows[int(place)]
-            if not (self._hits and row.at_limit(self._hits)):
-                yield row
+        waits, at = self._reading.waits, self._reading.at
+        for place in places[waits[places]].tolist():
+            # It may have been drained since the last one.
+            if waits[place] and not (self._hits and at[place].at_limit(self._hits)):
+                yield at[place]
 
     def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
         """Those that suit and are at a limit, each with the kinds of jobs that are limited."""
-        rows = (self._waiting.rows[int(place)] for place in self._places if not self._waiting.is_drained(int(place)))
+        rows = Fitting(self._reading, self._suiting, NO_HITS)
         return [(row, kinds) for row in rows if (kinds := row.at_limit(self._hits))]
