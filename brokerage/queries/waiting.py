@@ -25,7 +25,7 @@ from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 
 FRESH_S = 0.5
-"""How old what is kept may be.
+"""How old what is kept may be, where reading it takes no time to speak of.
 
 A match that finds nothing reads its queue again, so a new job waits no longer than the pilot's next ask.
 """
