@@ -235,6 +235,8 @@ class Fitting:
 
     def __init__(self, reading: _Reading, suiting: Suiting, hits: Hits) -> None:
         self._reading, self._suiting, self._hits = reading, suiting, hits
+        self._n_drained = 0
+        """So many of those behind the first are known to be drained, which none ceases to be: no ask walks through them again."""
 
     def only(self, vos: Collection[str]) -> Fitting:
         """Those of some VOs."""
@@ -254,8 +256,12 @@ class Fitting:
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
         """Those of these units, highest priority first, then the oldest job."""
         if len(units) == len(self._suiting.units):
-            yield from self._rows(self._first)
-            yield from self._rows(self._others)
+            yield from self._walk(self._first)
+            others, waits, n = self._others, self._reading.waits, self._n_drained
+            while n < len(others) and not waits[others[n]]:
+                n += 1
+            self._n_drained = n  # counted by each thread for itself: two that count together would pass over one that waits
+            yield from self._walk(others[n:])
             return
         places = self._of(units)
         if len(places):
@@ -296,8 +302,11 @@ class Fitting:
         return found[0] if len(found) == 1 else np.concatenate([places[:0], *found])
 
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
+        return self._walk(places[self._reading.waits[places]])
+
+    def _walk(self, places: Places) -> Iterator[WaitingQueue]:
         waits, at = self._reading.waits, self._reading.at
-        for place in places[waits[places]].tolist():
+        for place in map(int, places):
             # It may have been drained since the last one.
             if waits[place] and not (self._hits and at[place].at_limit(self._hits)):
                 yield at[place]

@@ -201,6 +201,19 @@ def test_a_list_goes_with_the_last_who_uses_it_whoever_asked_it() -> None:
     assert [each() for each in used] == [None, None]
 
 
+def test_task_queues_that_are_drained_are_not_walked_through_at_every_ask() -> None:
+    rows = [WaitingQueue(id_, NEED, 500, id_) for id_ in range(50)]
+    waiting = WaitingList(rows)
+    left = list(range(50))
+    for id_ in (0, 1, 7, 2, 3, 49):
+        waiting.drained(rows[id_])
+        left.remove(id_)
+        for _ in range(2):
+            fitting = waiting.fitting(PILOT)
+            assert [one.id for one in fitting.of_units(fitting.units())] == left
+    assert fitting._n_drained == 3, "of those behind the first: 1, 2, 3; 7 comes behind others that wait"
+
+
 def test_a_list_keeps_less_of_asks_where_many_task_queues_suit_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting_list, "MOST_PLACES", 5)
     waiting = WaitingList([WaitingQueue(id_, NEED, 500) for id_ in (1, 2)])
