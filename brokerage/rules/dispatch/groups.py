@@ -36,28 +36,18 @@ UNNAMED = Group()
 Groups = Annotated[dict[Annotated[str, Field(min_length=1, max_length=64)], Group], Field(max_length=MOST_GROUPS)]
 
 
-_read: dict[int, tuple[Mapping[str, Any], dict[str, Group], frozenset[str]]] = {}
+_read: dict[int, tuple[Mapping[str, Any], frozenset[str]]] = {}
 """Values of the key as they were read, by identity: each ask needs them, and the configuration keeps one object for all."""
 
 
-def groups_of(value: Mapping[str, Any]) -> dict[str, Group]:
-    """As `read_groups`, of a value as the configuration keeps it, which never changes: each is read once."""
-    return _kept(value)[1]
-
-
 def sharing_groups_of(value: Mapping[str, Any]) -> frozenset[str]:
-    """As `sharing_groups`, of a value as the configuration keeps it."""
-    return _kept(value)[2]
-
-
-def _kept(value: Mapping[str, Any]) -> tuple[Mapping[str, Any], dict[str, Group], frozenset[str]]:
+    """As `sharing_groups`, of a value as the configuration keeps it, which never changes: each is read once."""
     kept = _read.get(id(value))
     if kept is None or kept[0] is not value:
         if len(_read) >= MOST_KEPT:
             _read.clear()
-        groups = read_groups(value)
-        kept = _read[id(value)] = (value, groups, sharing_groups(groups))
-    return kept
+        kept = _read[id(value)] = (value, sharing_groups(read_groups(value)))
+    return kept[1]
 
 
 def read_groups(value: Mapping[str, Any]) -> dict[str, Group]:
