@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from broker_site.foundation import gdpconfig
+from broker_site.foundation.gdpconfig.values import Config
 from broker_site.foundation.sql.prepared import Call, Prepared
 from brokerage.ledger.match_blocks import BLOCKS, kept_blocks, stored
 from brokerage.ledger.match_gauges import Passing, locking, passing
@@ -103,7 +104,7 @@ class Limits:
     """The running limits and delays of all sites."""
 
     _rules: dict[str, SiteRules] = field(default_factory=dict)
-    _revision: int = -1
+    _config: Config | None = None
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
     def has(self, site: str) -> bool:
@@ -198,12 +199,13 @@ class Limits:
     def forget(self) -> None:
         """Know nothing, as a new process."""
         self._seen.clear()
-        self._revision = -1
+        self._config = None
         BLOCKS.forget()
 
     def _rules_of(self, site: str) -> SiteRules:
-        if self._revision != (revision := gdpconfig.revision()):
-            self._rules, self._revision = {}, revision
+        # Not by its revision: after a rollback, or a backup that was restored, the same number comes again with other limits.
+        if self._config is not (config := gdpconfig.current()):
+            self._rules, self._config = {}, config
         if (rules := self._rules.get(site)) is None:
             rules = self._rules[site] = site_rules(site)
         return rules
