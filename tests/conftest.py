@@ -239,8 +239,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 @pytest.fixture(autouse=True)
-def nothing_known_of_waiting_jobs() -> Iterator[None]:
-    """What a process keeps of task queues goes with the test: some tests give them numbers that others get again."""
+def nothing_known_of_the_grid() -> Iterator[None]:
+    """What a process keeps of queues, task queues and limits goes with the test: others get their names and numbers again."""
     yield
-    if waiting := sys.modules.get("brokerage.queries.waiting"):
-        waiting.WAITING.forget()
+    for module, kept in (("queries.waiting", "WAITING"), ("queries.pilots", "QUEUES"), ("ledger.match_limits", "LIMITS")):
+        if loaded := sys.modules.get(f"brokerage.{module}"):
+            getattr(loaded, kept).forget()
