@@ -58,6 +58,7 @@ class ManyElements(TestCase):
     def test_a_pull_reads_by_index_and_ends_with_what_is_wanted(self) -> None:
         indexes = {
             "next_elements": "element_in_order",
+            "elements_beyond_front": "element_waiting",
             "pulling_child": "element_negotiating",
             "hand_over_elements": "workqueues_childbroker",
             "speaking_child": "workqueues_childbroker",

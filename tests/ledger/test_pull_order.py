@@ -42,16 +42,20 @@ SLOTS = st.dictionaries(st.sampled_from(SITES), st.integers(0, 8), min_size=1)
 JOBS = st.dictionaries(st.sampled_from(SITES), st.dictionaries(st.integers(1, 4), st.integers(1, 6), max_size=3))
 
 
-def looking(name: str, front: int, few: int) -> Prepared:
-    """The statement, as where it looks at so many elements at the front, and so many groups."""
-    sql, limits = next_waiting.NEXT.sql, (f"LIMIT {next_waiting.FRONT}", f"place <= {next_waiting.FEW_GROUPS}")
-    assert all(limit in sql for limit in limits)
-    sql = sql.replace(limits[0], f"LIMIT {front}").replace(limits[1], f"place <= {few}")
-    return Prepared(name, next_waiting.TYPES, sql.replace(f"place = {next_waiting.FEW_GROUPS} + 1", f"place = {few} + 1"))
+def looking(name: str, front: int, few: int) -> tuple[Prepared, Prepared]:
+    """The two statements, as where they look at so many elements at the front, and so many groups."""
+    near, beyond = next_waiting.NEXT.sql, next_waiting.BEYOND_FRONT.sql
+    limits = f"LIMIT {next_waiting.FRONT}", f"place <= {next_waiting.FEW_GROUPS}", f"place = {next_waiting.FEW_GROUPS} + 1"
+    assert limits[0] in near and limits[1] in beyond and limits[2] in beyond
+    beyond = beyond.replace(limits[1], f"place <= {few}").replace(limits[2], f"place = {few} + 1")
+    return (
+        Prepared(f"next_{name}", next_waiting.TYPES, near.replace(limits[0], f"LIMIT {front}")),
+        Prepared(f"beyond_{name}", next_waiting.TYPES, beyond),
+    )
 
 
-LOOKS = (next_waiting.NEXT, looking("next_beyond_front", 2, 8), looking("next_of_groups", 0, 1))
-"""As it is, and as where those at the front are for others."""
+LOOKS = ((next_waiting.NEXT, next_waiting.BEYOND_FRONT), looking("short_front", 2, 8), looking("no_front", 0, 1))
+"""As they are, and as where those at the front are for others."""
 
 Part = tuple[int, int, int, set[str], str]
 
@@ -112,10 +116,11 @@ def test_a_pull_gives_what_the_rule_gives_over_all_that_waits(
     jobs: dict[str, dict[int, int]],
     most: int,
     team: str,
-    look: Prepared,
+    look: tuple[Prepared, Prepared],
 ) -> None:
     with transaction.atomic(), pytest.MonkeyPatch.context() as patched:
-        patched.setattr(next_waiting, "NEXT", look)
+        patched.setattr(next_waiting, "NEXT", look[0])
+        patched.setattr(next_waiting, "BEYOND_FRONT", look[1])
         rows = wait(tasks, parts)
         child = add_child(f"c{uuid4().hex[:8]}", team, "", SYSTEM).child
         ask = asking(slots, jobs, most)

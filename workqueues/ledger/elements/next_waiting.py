@@ -1,7 +1,7 @@
 """The next elements that a child broker may have, locked: by priority, then the older task, over all groups (rows W1, W2).
 
-First a look at the front of all that waits, of a fixed length; what is further behind is looked for group by group, a few groups
-first, so that no look grows with what waits for others. What others have just locked is passed over.
+First a look at the front of all that waits, of a fixed length; only where that has too few for this child, what is further behind
+is looked for group by group, a few groups first. So no look grows with what waits for others. What others have just locked is passed over.
 """
 
 from __future__ import annotations
@@ -44,15 +44,25 @@ _IN_ORDER = "ORDER BY e.priority DESC, e.task_id, e.id"
 _MAY = "g.sites && $1::varchar[] AND (g.team = '' OR $2 = '' OR g.team = $2) AND ($3 = '' OR g.vo = $3)"
 # OFFSET 0 keeps a part by itself: row by row in the order of the outer one, which ends as soon as enough are found.
 _MAKES = f"""CROSS JOIN LATERAL (
-    SELECT FROM workqueues_task t WHERE t.id = e.task_id AND t.status IN ({TASK.generating.sql}) OFFSET 0) t"""
+    SELECT t.task_name, t.vo FROM workqueues_task t WHERE t.id = e.task_id AND t.status IN ({TASK.generating.sql}) OFFSET 0) t"""
+_FOR = f"""CROSS JOIN LATERAL (
+    SELECT ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites FROM workqueues_elementgroup g
+    WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g"""
+# Looked at once more when the lock is had; CASE, as the planner takes an equality for one that few rows fulfil.
+_LOCKED = """
+    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, {more} FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
+    WHERE e.status = 'Available' AND CASE e.group_id WHEN n.group_id THEN TRUE END {others}
+    ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
 _FRONT = f"""
-    SELECT e.id, e.priority, e.task_id FROM (
+    SELECT e.id, e.priority, e.task_id, e.group_id, t.task_name, t.vo, g.sites FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
         WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
-    CROSS JOIN LATERAL (SELECT FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
-    {_MAKES}
+    {_FOR} {_MAKES}
     WHERE NOT e.id = ANY($4)
     {_IN_ORDER}"""
+_OF_FRONT = _LOCKED.format(near=_FRONT, wanted="$5", others="", more="n.task_name, n.vo, n.sites")
+_LOOK = f"""
+SELECT id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites FROM ({_OF_FRONT}) AS mine"""
 _OF_GROUP = f"""CROSS JOIN LATERAL (
         SELECT e.id, e.priority, e.task_id FROM workqueues_element e {_MAKES}
         WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
@@ -62,42 +72,40 @@ _HEADS = f"""
     FROM workqueues_elementgroup g {_OF_GROUP.format(n=1)} WHERE {_MAY}"""
 """The first element of every group that may be."""
 _OF_FIRST_GROUPS = f"""
-    SELECT e.id, e.priority, e.task_id FROM (SELECT group_id AS id FROM heads WHERE place <= {{groups}}) g
+    SELECT e.id, e.priority, e.task_id, g.id AS group_id FROM (SELECT group_id AS id FROM heads WHERE place <= {{groups}}) g
     {_OF_GROUP.format(n=f"$5 + {BEYOND}")}
     WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
     {_IN_ORDER}"""
 """What comes before the first element of the next group is all that comes before it; behind the n-th are n at least."""
-_GOT_FRONT = "(SELECT count(*) FROM front)"
-_GOT_BOTH = f"{_GOT_FRONT} - (SELECT count(*) FROM few)"
-_LOCKED = """
-    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.group_id FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
-    WHERE e.status = 'Available' AND {wanted} > 0 {others}
-    ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
-_NOT_FRONT = "AND NOT e.id IN (SELECT id FROM front)"
-_NOT_FEW = "AND NOT e.id IN (SELECT id FROM few)"
-_LOOK = f"""
-WITH heads AS MATERIALIZED ({_HEADS}),
-front AS MATERIALIZED ({_LOCKED.format(near=_FRONT, wanted="$5", others="")}),
-few AS MATERIALIZED (
-    {_LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted=f"$5 - {_GOT_FRONT}", others=_NOT_FRONT)}),
-nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
-enough AS MATERIALIZED (
-    {_LOCKED.format(near="SELECT * FROM nearby", wanted=f"$5 - {_GOT_BOTH}", others=f"{_NOT_FRONT} {_NOT_FEW}")}),
-mine AS (SELECT * FROM front UNION ALL SELECT * FROM few UNION ALL SELECT * FROM enough),
-open AS MATERIALIZED (
-    SELECT g.id, ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites FROM workqueues_elementgroup g
-    WHERE g.id IN (SELECT group_id FROM mine)
+_STILL_WANTED = "$5 - (SELECT count(*) FROM few)"
+_OF_FEW = _LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted="$5", others="", more="e.group_id")
+_OF_ENOUGH = _LOCKED.format(
+    near="SELECT * FROM nearby",
+    wanted=_STILL_WANTED,
+    others=f"AND {_STILL_WANTED} > 0 AND NOT e.id IN (SELECT id FROM few)",
+    more="e.group_id",
 )
-SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, t.task_name, t.vo, nextval('workqueues_element_try'), g.sites,
+_LOOK_BEYOND = f"""
+WITH heads AS MATERIALIZED ({_HEADS}),
+few AS MATERIALIZED ({_OF_FEW}),
+nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
+enough AS MATERIALIZED ({_OF_ENOUGH}),
+mine AS (SELECT * FROM few UNION ALL SELECT * FROM enough)
+SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.task_name, e.vo, nextval('workqueues_element_try'), e.sites,
     (SELECT count(*) FROM mine) < $5 AND EXISTS (SELECT FROM nearby WHERE NOT id IN (SELECT id FROM mine))
-FROM (VALUES (1)) AS always(n)
-LEFT JOIN (mine e JOIN open g ON g.id = e.group_id JOIN workqueues_task t ON t.id = e.task_id) ON TRUE {_IN_ORDER}
+FROM (VALUES (1)) AS always(n) LEFT JOIN (SELECT e.*, t.task_name, t.vo, g.sites FROM mine e {_FOR} {_MAKES}) e ON TRUE {_IN_ORDER}
 """
 TYPES = "text[], text, text, bigint[], int"
 NEXT = Prepared("next_elements", TYPES, _LOOK)
+BEYOND_FRONT = Prepared("elements_beyond_front", TYPES, _LOOK_BEYOND)
 
 
 def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:
     """Lock the next `n` elements, but for those seen, of groups with one of these sites, for a team and VO (empty: any)."""
-    rows = NEXT.run(sorted(sites), team, vo, list(seen), n)
-    return Page([WaitingElement(*row[:9]) for row in rows if row[0] is not None], rows[0][9])
+    child = (sorted(sites), team, vo)
+    mine = [WaitingElement(*row) for row in NEXT.run(*child, list(seen), n)]
+    if len(mine) == n:
+        return Page(mine, others_hold=False)
+    rows = BEYOND_FRONT.run(*child, [*seen, *(one.id for one in mine)], n - len(mine))
+    mine += [WaitingElement(*row[:9]) for row in rows if row[0] is not None]
+    return Page(mine, rows[0][9])
