@@ -242,6 +242,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def nothing_known_of_the_grid() -> Iterator[None]:
     """What a process keeps of queues, task queues and limits goes with the test: others get their names and numbers again."""
     yield
-    for module, kept in (("queries.waiting", "WAITING"), ("queries.pilots", "QUEUES"), ("ledger.match_limits", "LIMITS")):
+    memories = ("queries.waiting", "WAITING"), ("queries.pilots", "QUEUES"), ("queries.unknown_sites", "SITE_NAMES")
+    for module, kept in (*memories, ("ledger.match_limits", "LIMITS")):
         if loaded := sys.modules.get(f"brokerage.{module}"):
             getattr(loaded, kept).forget()

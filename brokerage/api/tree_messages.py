@@ -24,7 +24,7 @@ from brokerage.api import tree_operations
 from brokerage.api.messages import BROKEN_RULES, in_words, json_answer
 from brokerage.queries.element_work import element_work
 from brokerage.queries.output_places import output_places
-from brokerage.queries.unknown_sites import unknown_sites
+from brokerage.queries.unknown_sites import SITE_NAMES
 from workqueues.ledger.child_brokers import child_of
 from workqueues.ledger.elements.contacts import TooSoon, meet, note_error, take_back_of_another
 from workqueues.ledger.elements.lots import lot_of
@@ -34,7 +34,6 @@ from workqueues.ledger.elements.returning import ReturnTerms
 from workqueues.ledger.installation import Identity, identity
 from workqueues.models import Element
 from workqueues.queries.speakers import Speaker
-from workqueues.queries.steered_elements import steered_elements
 from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states.elements import ELEMENT
@@ -53,15 +52,14 @@ TRIES_A_FILE = 20
 def pull_elements(request: HttpRequest) -> HttpResponse:
     """Elements for a child broker, as its sites have slots."""
     child, me, ask = _heard(request, Pull)
-    if unknown := unknown_sites(ask.sites):
+    if unknown := SITE_NAMES.unknown(ask.sites):
         told = f"the grid of this broker has no site {unknown[0]}"
         note_error(child, told, clock.now())
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
     config = gdpconfig.component("elements")
     terms = PullTerms(config["LEASE"], me.incarnation, config["MOST_HELD"])
     given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
-    steered = [one._asdict() for one in steered_elements(child.id)]
-    return json_answer({**_reply(child, me), **given, "steered": steered})
+    return json_answer({**_reply(child, me), **given})
 
 
 @tree_operations.WORK

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from broker_site.foundation.sql.prepared import Prepared
 from workqueues.rules.elements.messages import MOST_ELEMENTS
 from workqueues.states.elements import ELEMENT
 
-_STEERED = Prepared(
-    "steered_elements",
-    "int",
-    f"""
+STEERED = f"""
 SELECT e.id, e.try_nr FROM workqueues_element e JOIN workqueues_task t ON t.id = e.task_id
 WHERE e.child_id = $1 AND e.status IN ({ELEMENT.at_work.sql}) AND (e.priority <> t.current_priority
     OR t.status_since > e.told_at OR e.status = 'CancelRequested' AND e.status_since > e.told_at)
-ORDER BY e.id LIMIT {MOST_ELEMENTS}
-""",
-)
-"""The priority of one at work is that which its child was told last."""
-
-
-class SteeredElement(NamedTuple):
-    """One that its child has in this try."""
-
-    id: int
-    try_nr: int
-
-
-def steered_elements(child_id: int) -> list[SteeredElement]:
-    """What the child should report now, to be told what is wished of it; else it reports a quiet one after half of its lease."""
-    return [SteeredElement(*row) for row in _STEERED.run(child_id)]
+ORDER BY e.id LIMIT {MOST_ELEMENTS}"""
+"""Elements, and their tries, of the child $1 that it should report now, to be told what is wished of them; else it reports a
+quiet one after half of its lease. The priority of one at work is that which its child was told last.
+"""

@@ -6,6 +6,7 @@ ago. Not here: what the principal may do (`permissions`) and how credentials are
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -27,11 +28,15 @@ from broker_site.foundation.access.strangers import STRANGERS, client_address
 from broker_site.foundation.access.token_limit import refuse_too_many
 from broker_site.foundation.access.tokens import JOB_PREFIX, BadToken, RevokedToken, digest, looks_stored, read_job_token
 from broker_site.foundation.kernel import clock
+from broker_site.foundation.sql.prepared import Prepared
 
 CACHE_S = 4.0
 """How long a process trusts what it read of a credential; a revocation is effective everywhere within five seconds."""
-PILOT_CACHE_S = 60.0
-"""How long of one of a pilot, which asks often: those withdrawn meanwhile stand in a list that is read every CACHE_S."""
+PILOT_CACHE_S = CHILD_CACHE_S = 60.0
+"""How long of one of a pilot, which asks often: those withdrawn meanwhile stand in a list that is read every CACHE_S. And of one
+of a child broker: whether that was revoked is asked again with every message of it.
+"""
+_LASTS_S = {Credential.Kind.PILOT: PILOT_CACHE_S, Credential.Kind.CHILD: CHILD_CACHE_S}
 _CACHE_MOST = 20_000
 _KEEPER = "operator"  # the role on which an enrolment that belongs to a user, and its pilots, stand
 
@@ -59,6 +64,15 @@ class _StoredCredential:
     until: float
 
 
+_OF_SECRET = Prepared(
+    "credential_of_secret",
+    "text",
+    """
+SELECT id, kind, prefix, user_id, vo, site, queues, pilot_kind, owner, owner_group, subject::text, note,
+    (claims -> 'roles')::text, expires_at, revoked_at, last_used
+FROM access_credential WHERE secret = $1
+""",
+)
 _verified: dict[str, _StoredCredential] = {}
 _found_good: set[str] = set()
 """Digests of credentials and sessions that were good at some time: these are asked for again whoever else shares their
@@ -254,33 +268,35 @@ def _verify(text: str) -> _StoredCredential:
     if known is not None and now < known.until and not (known.kind == Credential.Kind.PILOT and known.id in _withdrawn_pilots()):
         return known
     _verified.pop(key, None)
-    row = Credential.objects.filter(secret=key).first()
-    if row is None:
+    rows = _OF_SECRET.run(key)
+    if not rows:
         raise BadToken("it is unknown")
-    if row.revoked_at is not None:
-        raise RevokedToken("it was revoked", str(row))
+    *told, subject, note, roles, expires_at, revoked_at, last_used = rows[0]
+    id_, kind, prefix, user_id, vo, site, queues, pilot_kind, owner, owner_group = told
+    if revoked_at is not None:
+        raise RevokedToken("it was revoked", f"{kind} {prefix}")
     today = clock.now().date()
-    if row.last_used != today:
-        Credential.objects.filter(pk=row.pk).update(last_used=today)
+    if last_used != today:
+        Credential.objects.filter(pk=id_).update(last_used=today)
     if len(_verified) >= _CACHE_MOST:
         _verified.clear()
     _remember_good(key)
     _verified[key] = verified = _StoredCredential(
-        id=row.pk,
-        kind=row.kind,
-        prefix=row.prefix,
-        user_id=row.user_id,
-        vo=row.vo,
-        site=row.site,
-        queues=tuple(row.queues),
-        pilot_kind=row.pilot_kind,
-        owner=row.owner,
-        owner_group=row.owner_group,
-        subject=row.subject,
-        note=row.note,
-        roles=frozenset(row.claims["roles"]) if row.claims.get("roles") is not None else None,
-        expires_at=row.expires_at,
-        until=now + (PILOT_CACHE_S if row.kind == Credential.Kind.PILOT else CACHE_S),
+        id=id_,
+        kind=kind,
+        prefix=prefix,
+        user_id=user_id,
+        vo=vo,
+        site=site,
+        queues=tuple(queues),
+        pilot_kind=pilot_kind,
+        owner=owner,
+        owner_group=owner_group,
+        subject=UUID(subject) if subject else None,
+        note=note,
+        roles=frozenset(json.loads(roles)) if roles not in (None, "null") else None,
+        expires_at=expires_at,
+        until=now + _LASTS_S.get(kind, CACHE_S),
     )
     return verified
 

@@ -1,7 +1,8 @@
 """The next elements that a child broker may have, locked: by priority, then the older task, over all groups (rows W1, W2).
 
 First a look at the front of all that waits, of a fixed length; only where that has too few for this child, what is further behind
-is looked for group by group, a few groups first. So no look grows with what waits for others. What others have just locked is passed over.
+is looked for group by group, a few groups first. So no look grows with what waits for others. What others have just locked is
+passed over.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ _FRONT = f"""
     {_IN_ORDER}"""
 _OF_FRONT = _LOCKED.format(near=_FRONT, wanted="$5", others="", more="n.task_name, n.vo, n.sites")
 _LOOK = f"""
-SELECT id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites FROM ({_OF_FRONT}) AS mine"""
+SELECT id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites
+FROM ({_OF_FRONT}) AS mine"""
 _OF_GROUP = f"""CROSS JOIN LATERAL (
         SELECT e.id, e.priority, e.task_id FROM workqueues_element e {_MAKES}
         WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
@@ -93,7 +95,8 @@ enough AS MATERIALIZED ({_OF_ENOUGH}),
 mine AS (SELECT * FROM few UNION ALL SELECT * FROM enough)
 SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.task_name, e.vo, nextval('workqueues_element_try'), e.sites,
     (SELECT count(*) FROM mine) < $5 AND EXISTS (SELECT FROM nearby WHERE NOT id IN (SELECT id FROM mine))
-FROM (VALUES (1)) AS always(n) LEFT JOIN (SELECT e.*, t.task_name, t.vo, g.sites FROM mine e {_FOR} {_MAKES}) e ON TRUE {_IN_ORDER}
+FROM (VALUES (1)) AS always(n)
+LEFT JOIN (SELECT e.*, t.task_name, t.vo, g.sites FROM mine e {_FOR} {_MAKES}) e ON TRUE {_IN_ORDER}
 """
 TYPES = "text[], text, text, bigint[], int"
 NEXT = Prepared("next_elements", TYPES, _LOOK)

@@ -16,6 +16,7 @@ from django.db import transaction
 from broker_site.foundation.sql.prepared import Prepared
 from workqueues.ledger.elements.next_waiting import WaitingElement, next_waiting
 from workqueues.models import ChildBroker
+from workqueues.queries.steered_elements import STEERED
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull
@@ -56,6 +57,8 @@ class _Child(NamedTuple):
     negotiating: int
     held: int
     """As far as it matters."""
+    steered: str | None
+    """Elements that it should report, as JSON."""
 
 
 _CHILD = Prepared(
@@ -65,7 +68,8 @@ _CHILD = Prepared(
 SELECT name, team, vo, drain_since IS NOT NULL, CASE WHEN last_pull_key = $2 THEN (last_pull -> 'answer')::text END,
     (SELECT count(*) FROM workqueues_element WHERE child_id = $1 AND status = 'Negotiating'),
     (SELECT count(*) FROM (
-        SELECT FROM workqueues_element WHERE child_id = $1 AND status IN ({ELEMENT.taken.sql}) LIMIT $3) AS held)
+        SELECT FROM workqueues_element WHERE child_id = $1 AND status IN ({ELEMENT.taken.sql}) LIMIT $3) AS held),
+    (SELECT json_agg(s)::text FROM ({STEERED}) AS s)
 FROM workqueues_childbroker WHERE id = $1 FOR NO KEY UPDATE
 """,
 )
@@ -95,22 +99,24 @@ _HAND_OVER = Prepared("hand_over_elements", _TYPES, _GIVE)
 
 
 def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now: datetime) -> dict[str, Any]:
-    """What the child gets, as it is told and kept: `elements` and `why`. The same key again gets the same, and no more.
+    """What the child gets, as it is told and kept: `elements` and `why`; and which it should report: `steered`. The same key
+    again gets the same, and no more.
 
     The contact with the child is noted with it; `now`: when it was heard.
     """
     with transaction.atomic():
         child = _Child(*_CHILD.run(child_id, str(ask.key), terms.most_held)[0])
+        steered = json.loads(child.steered or "[]")
         if child.answer is not None:
             ChildBroker.objects.filter(id=child_id).update(last_contact=now)
-            return dict(json.loads(child.answer))
+            return {**json.loads(child.answer), "steered": steered}
         why = _refusals(child, ask, terms.most_held)
         given = [] if why else _acquire(child, ask, dice, why, terms.most_held - child.held)
         answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
         if negotiating := _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now):
             answer = {"why": {"negotiating": negotiating}, "elements": []}
             _hand_over(child_id, child.name, ask, [], answer, terms, who[:128], now)
-        return answer
+        return {**answer, "steered": steered}
 
 
 def _refusals(child: _Child, ask: Pull, most_held: int) -> Counter[str]:
