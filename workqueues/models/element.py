@@ -34,7 +34,7 @@ class ElementGroup(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["used_at"], name="element_group_used"),
-            GinIndex(fields=["sites"], name="element_group_sites"),
+            GinIndex(fields=["sites"], name="element_group_sites", fastupdate=False),
         ]
 
     def __str__(self) -> str:

@@ -46,46 +46,45 @@ _MAY = "g.sites && $1::varchar[] AND (g.team = '' OR $2 = '' OR g.team = $2) AND
 # OFFSET 0 keeps a part by itself: row by row in the order of the outer one, which ends as soon as enough are found.
 _MAKES = f"""CROSS JOIN LATERAL (
     SELECT t.task_name, t.vo FROM workqueues_task t WHERE t.id = e.task_id AND t.status IN ({TASK.generating.sql}) OFFSET 0) t"""
-_FOR = f"""CROSS JOIN LATERAL (
-    SELECT ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites FROM workqueues_elementgroup g
-    WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g"""
+_SITES = "ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites"
 # Looked at once more when the lock is had; CASE, as the planner takes an equality for one that few rows fulfil.
 _LOCKED = """
-    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, {more} FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
+    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, n.task_name, n.vo, n.sites
+    FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
     WHERE e.status = 'Available' AND CASE e.group_id WHEN n.group_id THEN TRUE END {others}
     ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
 _FRONT = f"""
     SELECT e.id, e.priority, e.task_id, e.group_id, t.task_name, t.vo, g.sites FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
         WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
-    {_FOR} {_MAKES}
+    CROSS JOIN LATERAL (
+        SELECT {_SITES} FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
+    {_MAKES}
     WHERE NOT e.id = ANY($4)
     {_IN_ORDER}"""
-_OF_FRONT = _LOCKED.format(near=_FRONT, wanted="$5", others="", more="n.task_name, n.vo, n.sites")
-_LOOK = f"""
-SELECT id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites
-FROM ({_OF_FRONT}) AS mine"""
+_COLUMNS = "id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites"
+_LOOK = f"SELECT {_COLUMNS} FROM ({_LOCKED.format(near=_FRONT, wanted='$5', others='')}) AS mine"
 _OF_GROUP = f"""CROSS JOIN LATERAL (
-        SELECT e.id, e.priority, e.task_id FROM workqueues_element e {_MAKES}
+        SELECT e.id, e.priority, e.task_id, t.task_name, t.vo FROM workqueues_element e {_MAKES}
         WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
         {_IN_ORDER} LIMIT {{n}}) e"""
 _HEADS = f"""
-    SELECT g.id AS group_id, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
+    SELECT g.id AS group_id, g.sites, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
     FROM workqueues_elementgroup g {_OF_GROUP.format(n=1)} WHERE {_MAY}"""
 """The first element of every group that may be."""
 _OF_FIRST_GROUPS = f"""
-    SELECT e.id, e.priority, e.task_id, g.id AS group_id FROM (SELECT group_id AS id FROM heads WHERE place <= {{groups}}) g
+    SELECT e.id, e.priority, e.task_id, g.id AS group_id, e.task_name, e.vo, g.sites
+    FROM (SELECT g.group_id AS id, {_SITES} FROM heads g WHERE g.place <= {{groups}} OFFSET 0) g
     {_OF_GROUP.format(n=f"$5 + {BEYOND}")}
     WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
     {_IN_ORDER}"""
 """What comes before the first element of the next group is all that comes before it; behind the n-th are n at least."""
 _STILL_WANTED = "$5 - (SELECT count(*) FROM few)"
-_OF_FEW = _LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted="$5", others="", more="e.group_id")
+_OF_FEW = _LOCKED.format(near=_OF_FIRST_GROUPS.format(groups=FEW_GROUPS), wanted="$5", others="")
 _OF_ENOUGH = _LOCKED.format(
     near="SELECT * FROM nearby",
     wanted=_STILL_WANTED,
     others=f"AND {_STILL_WANTED} > 0 AND NOT e.id IN (SELECT id FROM few)",
-    more="e.group_id",
 )
 _LOOK_BEYOND = f"""
 WITH heads AS MATERIALIZED ({_HEADS}),
@@ -93,10 +92,9 @@ few AS MATERIALIZED ({_OF_FEW}),
 nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
 enough AS MATERIALIZED ({_OF_ENOUGH}),
 mine AS (SELECT * FROM few UNION ALL SELECT * FROM enough)
-SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, e.task_name, e.vo, nextval('workqueues_element_try'), e.sites,
+SELECT {_COLUMNS},
     (SELECT count(*) FROM mine) < $5 AND EXISTS (SELECT FROM nearby WHERE NOT id IN (SELECT id FROM mine))
-FROM (VALUES (1)) AS always(n)
-LEFT JOIN (SELECT e.*, t.task_name, t.vo, g.sites FROM mine e {_FOR} {_MAKES}) e ON TRUE {_IN_ORDER}
+FROM (VALUES (1)) AS always(n) LEFT JOIN mine e ON TRUE {_IN_ORDER}
 """
 TYPES = "text[], text, text, bigint[], int"
 NEXT = Prepared("next_elements", TYPES, _LOOK)
