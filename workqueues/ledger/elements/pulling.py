@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from random import Random
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from workqueues.models import ChildBroker
 from workqueues.queries.steered_elements import STEERED
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
-from workqueues.rules.elements.messages import Pull
+from workqueues.rules.elements.messages import Pull, PulledHead
 from workqueues.rules.elements.site_slots import SiteSlots, slots
 from workqueues.states.elements import ELEMENT
 
@@ -45,6 +45,10 @@ class Given(NamedTuple):
 
     element: WaitingElement
     site: str
+
+
+_TOLD = [field.name for field in fields(PulledHead)]
+"""What a child is told of an element; its values alone are kept, which is half as much to write."""
 
 
 class _Child(NamedTuple):
@@ -109,14 +113,14 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
         steered = json.loads(child.steered or "[]")
         if child.answer is not None:
             ChildBroker.objects.filter(id=child_id).update(last_contact=now)
-            return {**json.loads(child.answer), "steered": steered}
+            return {**_in_words(json.loads(child.answer)), "steered": steered}
         why = _refusals(child, ask, terms.most_held)
         given = [] if why else _acquire(child, ask, dice, why, terms.most_held - child.held)
         answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
         if negotiating := _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now):
             answer = {"why": {"negotiating": negotiating}, "elements": []}
             _hand_over(child_id, child.name, ask, [], answer, terms, who[:128], now)
-        return {**answer, "steered": steered}
+        return {**_in_words(answer), "steered": steered}
 
 
 def _refusals(child: _Child, ask: Pull, most_held: int) -> Counter[str]:
@@ -176,13 +180,16 @@ def _in_order(given: Given) -> tuple[int, int, int]:
     return -given.element.priority, given.element.task_id, given.element.id
 
 
-def _told(given: Given, terms: PullTerms) -> dict[str, Any]:
-    """What the child is told of an element (`PulledHead`)."""
-    one = given.element
-    return {
-        "id": one.id, "try_nr": one.try_nr, "task_id": one.task_id, "task_name": one.task_name, "vo": one.vo,
-        "priority": one.priority, "jobs": one.jobs, "n_files": one.n_files, "site": given.site, "lease_s": terms.lease_s,
-    }  # fmt: skip
+def _told(given: Given, terms: PullTerms) -> list[Any]:
+    """What the child is told of an element: the values of _TOLD."""
+    e = given.element
+    return [e.id, e.try_nr, e.task_id, e.task_name, e.vo, e.priority, e.jobs, e.n_files, given.site, terms.lease_s]
+
+
+def _in_words(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer as the child gets it; an older broker kept it so too."""
+    elements = [one if isinstance(one, dict) else dict(zip(_TOLD, one, strict=True)) for one in answer["elements"]]
+    return {"why": answer["why"], "elements": elements}
 
 
 def _hand_over(
