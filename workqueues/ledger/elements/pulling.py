@@ -154,7 +154,7 @@ def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str], most: in
         if not wanted or not room:
             break
         page = next_waiting(room, child.team, child.vo, seen, wanted)
-        acquired = acquisition.acquire([_element(one) for one in page.mine], room, dice, counts=counts, most=wanted)
+        acquired = acquisition.acquire(_elements(page.mine), room, dice, counts=counts, most=wanted)
         by_id = {str(one.id): one for one in page.mine}
         given += [Given(by_id[element.id], site) for element, site in acquired.elements]
         waits += page.others_hold
@@ -170,10 +170,14 @@ def _acquire(child: _Child, ask: Pull, dice: Random, why: Counter[str], most: in
     return given
 
 
-def _element(one: WaitingElement) -> acquisition.Element:
-    return acquisition.Element(
-        id=str(one.id), priority=one.priority, created=one.task_id, jobs=one.jobs, wishes=SiteWishes(included=one.sites)
-    )
+def _elements(waiting: Sequence[WaitingElement]) -> list[acquisition.Element]:
+    wishes = {sites: SiteWishes(included=sites) for sites in {tuple(one.sites) for one in waiting}}
+    return [
+        acquisition.Element(
+            id=str(one.id), priority=one.priority, created=one.task_id, jobs=one.jobs, wishes=wishes[tuple(one.sites)]
+        )
+        for one in waiting
+    ]
 
 
 def _in_order(given: Given) -> tuple[int, int, int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -60,7 +59,7 @@ class Acquired(NamedTuple):
     """The elements that are acquired, in their order, each with the site that had the slot; and the jobs that count now."""
 
     elements: list[tuple[Element, str]]
-    counts: dict[str, Counter[float]]
+    counts: dict[str, dict[float, float]]
 
 
 def acquire(
@@ -78,16 +77,20 @@ def acquire(
     element goes in where one slot is empty. `most`: elements of one pull.
     """
     puller = puller or Puller()
-    left = {site: Counter(dict(jobs)) for site, jobs in (counts or {}).items()}
+    left = {site: dict(jobs) for site, jobs in (counts or {}).items()}
     got: list[tuple[Element, str]] = []
-    for element in _in_order(elements, puller) if puller.may_pull else ():
+    in_order = _in_order(elements, puller) if puller.may_pull else []
+    wishes = {id(one.wishes): one.wishes for one in in_order}  # many elements have the same
+    possible = {key: sorted(possible_sites(each) & slots.keys()) for key, each in wishes.items()}
+    for element in in_order:
         if most is not None and len(got) >= most:
             break
-        sites = sorted(possible_sites(element.wishes) & slots.keys())
+        sites = possible[id(element.wishes)].copy()
         dice.shuffle(sites)
         site = next((name for name in sites if has_slot(element.priority, slots[name], left.get(name, {}))), None)
         if site is not None:
-            left.setdefault(site, Counter())[element.priority] += element.jobs * element.blowup  # type: ignore[assignment]
+            there = left.setdefault(site, {})
+            there[element.priority] = there.get(element.priority, 0) + element.jobs * element.blowup
             got.append((element, site))
     return Acquired(got, left)
 

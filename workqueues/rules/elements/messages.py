@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict, ValidationError, WrapValidator
 
-from broker_site.foundation.outside_data import LARGEST, Whole, fault, problems, read
+from broker_site.foundation.outside_data import LARGEST, WHOLE, Whole, fault, problems, read
 from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
 from workqueues.states.elements import ELEMENT
 
@@ -77,9 +77,9 @@ def _priority(value: str) -> str:
     return value
 
 
-Amount = Annotated[Whole, Field(ge=0, le=LARGEST)]
-Number = Annotated[Whole, Field(ge=0, le=2**63 - 1)]
-Priority = Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)]
+Amount = Annotated[int, Strict(), Field(ge=0, le=LARGEST), WHOLE]
+Number = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1), WHOLE]
+Priority = Annotated[int, Strict(), Field(ge=-LARGEST, le=LARGEST), WHOLE]
 PriorityText = Annotated[str, AfterValidator(_priority)]
 Counts = Annotated[dict[PriorityText, Amount], Field(max_length=MOST_PRIORITIES)]
 Id = Annotated[UUID, BeforeValidator(_uuid, json_schema_input_type=str)]
