@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from random import Random
@@ -220,7 +220,7 @@ def _hand_over(
     }
     ((moved, negotiating),) = _HAND_OVER.run(
         *(child_id, str(terms.incarnation), terms.lease_s),
-        *([one.element.id for one in given], [one.site for one in given], [one.element.try_nr for one in given]),
+        *(_array(one.element.id for one in given), [one.site for one in given], _array(one.element.try_nr for one in given)),
         *(who, f"pulled by {child_name}", str(ask.key)),
         *(json.dumps(sites), json.dumps(ask.jobs), ask.free_jobs, ask.draining),
         json.dumps({"most": ask.most, "answer": answer}),
@@ -231,3 +231,8 @@ def _hand_over(
     if moved != len(given):
         raise RuntimeError(f"{len(given)} elements were locked, {moved} of them waited")
     return 0
+
+
+def _array(numbers: Iterable[int]) -> str:
+    """As PostgreSQL reads it: psycopg2 would quote one after the other."""
+    return f"{{{','.join(map(str, numbers))}}}"
