@@ -187,11 +187,6 @@ def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:
     return all(condition(need, has) for condition in CONDITIONS.values()) and not at_limit(partial(values_of, need), hits)
 
 
-def without_amounts(resource: Resource) -> Resource:
-    """The resource as if nobody knew its amounts."""
-    return resource._replace(cores=0, memory_mb=0, disk_mb=0, walltime_s=0, cpu_time_s=0)
-
-
 def with_sets(need: Requirement, sets: Mapping[str, Iterable[str]]) -> Requirement:
     """The requirement with these attributes of several values."""
     values: dict[str, Any] = {name: frozenset(some) for name, some in sets.items()}

@@ -25,7 +25,6 @@ from brokerage.rules.dispatch.requirement import (
     Resource,
     at_limit,
     values_of,
-    without_amounts,
 )
 
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
@@ -47,7 +46,8 @@ class WaitingQueue(NamedTuple):
     """A task queue with waiting jobs: its requirement, whose it is, and the first of its jobs.
 
     `priority` of its best waiting job, `job_id` the oldest of these; `weight`: its part of the share of its group. `is_open`: its
-    jobs are placed when they are leased; `storage`: where their outputs go from here.
+    jobs are placed when they are leased; `storage`: where their outputs go from here; `own_datasets`: these may be of this
+    computing queue alone.
     """
 
     id: int
@@ -59,6 +59,7 @@ class WaitingQueue(NamedTuple):
     weight: float = 1.0
     is_open: bool = False
     storage: str = ""
+    own_datasets: bool = True
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -146,7 +147,7 @@ class _Members:
         return known
 
     def _places_for(self, resource: Resource) -> Places:
-        flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
+        flags = self._verdicts.of(resource)[self._places]
         for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brokerage.rules.dispatch import waiting_list
+from brokerage.rules.dispatch import kept_verdicts, waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
@@ -80,10 +80,18 @@ def test_a_pilot_is_offered_just_the_work_that_suits_it(
     assert sorted(ids(waiting, pilot, **hits)) == [one.id for one in waiting if fits(one.requirement, pilot, hits)]
 
 
-@given(st.lists(needs, max_size=12), st.lists(pilots, min_size=1, max_size=3), st.integers(0, 12))
+@given(st.lists(needs, max_size=12), st.lists(pilots, min_size=1, max_size=3), st.integers(0, 12), st.sampled_from([1, 100]))
 def test_what_is_kept_of_earlier_readings_and_of_other_queues_changes_no_offer(
-    requirements: list[Requirement], some_pilots: list[Resource], before: int
+    requirements: list[Requirement], some_pilots: list[Resource], before: int, most_said: int
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MOST_SAID", "MOST_SAID_AT_QUEUE"):
+            patch.setattr(kept_verdicts, name, most_said)
+        check_offers(requirements, some_pilots, before)
+
+
+def check_offers(requirements: list[Requirement], some_pilots: list[Resource], before: int) -> None:
+    """Of four readings of two queues each pilot is offered what suits it."""
     parts = Parts()
     kept, of_other_queue = Verdicts(parts), Verdicts(parts)
     waiting = [WaitingQueue(i, requirement, 1) for i, requirement in enumerate(requirements)]
