@@ -17,7 +17,7 @@ from typing import NamedTuple
 from django.db import connection
 
 from brokerage.queries.serving_since import ServingSince
-from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
+from brokerage.queries.task_queue_facts import OutputPlace, TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
@@ -217,9 +217,9 @@ class WaitingWork:
             if row is None or (row.job_id, row.priority, row.weight) != (job_id, -ready, weight):
                 if (facts := self._facts.get(id_)) is None:
                     continue
+                is_open, place = facts.queue_id is None, facts.places.get(queue_id, OutputPlace())
                 row = WaitingQueue(
-                    id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight,
-                    facts.queue_id is None, facts.places.get(queue_id, ""),
+                    id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight, is_open, *place
                 )  # fmt: skip
             rows[id_] = row
         verdicts = self._verdicts.get(queue_id)
