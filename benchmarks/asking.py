@@ -37,10 +37,8 @@ class Client:
 
     def __init__(self, number: int, queues: list[str], kinds: str, url: str) -> None:
         from broker_site.foundation.access.principal import Principal
-        from broker_site.foundation.sql.prepared import Prepared
         from brokerage.ledger.lease import HeldAtMost
 
-        self.of_pilot = Prepared("held_by_ask", "uuid", "SELECT id, epoch FROM brokerage_job WHERE lease_holder = $1")
         self.dice = Random(number)
         self.most = HeldAtMost(8, 1)
         self.pilots = [Principal("pilot", "bench", queues=(queue,), vo=requirements.VO, credential=1) for queue in queues]
@@ -168,10 +166,7 @@ class Client:
 
         match = self._match(said, self.dice.choice(self.pilots), pilot)
         for one in match.asks:
-            calls = leasing([one])
-            if len(calls) > 1:  # open jobs are placed by a statement behind that of the lease, of which nothing comes back
-                calls.append(self.of_pilot.with_values(str(one.pilot)))
-            for job_id, epoch, *_ in run_together(calls):
+            for job_id, epoch in run_together(leasing([one])):
                 match.got(1)
                 return job_id, epoch
         match.got(0)

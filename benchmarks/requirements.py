@@ -58,7 +58,8 @@ def grid(task_queues: int, queues: int, kinds: str, *, late: bool) -> Grid:
             for value in some
         ]
         places += [
-            RequirementPlace(requirement_set_id=number + 1, computing_queue_id=id_, storage=filling.STORAGE) for id_ in open_to
+            RequirementPlace(requirement_set_id=number + 1, computing_queue_id=id_, storage=filling.STORAGE, own_datasets=False)
+            for id_ in open_to
         ]
         rows.append(TaskQueue(computing_queue_id=None if late else queue, **columns))
     RequirementSet.objects.bulk_create(made)

@@ -27,11 +27,14 @@ def values_text(set_id: int | None) -> SafeString | str:
 
 
 def places_text(set_id: int | None) -> SafeString | str:
-    """Its places with the storage of the outputs; a dash where there is none."""
+    """Its places with where the outputs go; a dash where there is none."""
     places = RequirementPlace.objects.filter(requirement_set_id=set_id).order_by("computing_queue__name")
-    named = places.values_list("computing_queue_id", "computing_queue__name", "storage")[:MOST_VALUES]
-    shown = ((row("brokerage_computingqueue", id_, name), storage or "the storage of the task") for id_, name, storage in named)
-    return format_html_join("; ", "{}, outputs to {}", shown) or "-"
+    named = places.values_list("computing_queue_id", "computing_queue__name", "storage", "own_datasets")[:MOST_VALUES]
+    shown = (
+        (row("brokerage_computingqueue", id_, name), storage or "the storage of the task", ", its own datasets" if own else "")
+        for id_, name, storage, own in named
+    )
+    return format_html_join("; ", "{}, outputs to {}{}", shown) or "-"
 
 
 @admin.register(RequirementSet)
@@ -79,7 +82,7 @@ class RequirementValueAdmin(PartAdmin):
 class RequirementPlaceAdmin(PartAdmin):
     """Places: to which computing queues open jobs may go, and where their outputs go from there."""
 
-    list_display = ("id", "computing_queue", "storage", "set_link")
+    list_display = ("id", "computing_queue", "storage", "own_datasets", "set_link")
     list_filter = ("computing_queue",)
     list_select_related = ("computing_queue",)
     search_fields = ("=storage",)

@@ -136,7 +136,7 @@ class PilotMatch:
     def _ask(self, waiting: WaitingQueue, window: JobWindow, lease: float, n: int) -> Ask:
         """For up to `n` jobs of a task queue."""
         first = (-waiting.priority, waiting.job_id) if not window.size else (-window.priority, 0)
-        place = (self.queue.id, waiting.storage) if waiting.is_open else (0, "")
+        place = (self.queue.id, waiting.storage, waiting.own_datasets) if waiting.is_open else ()
         return Ask(waiting.id, self.pilot_id, self.ask.request.request, lease, self.most, n, first, window.size, *place)
 
     def _asked(self) -> AskedQueue:

@@ -63,8 +63,9 @@ class Ask(NamedTuple):
 
     `first`: (-priority, id) of the first job that waits there, as it was read: those before it are not looked at, as they are
     gone. `window`: one of so many oldest jobs with the priority of `first`, at random; 0: the first. Of open jobs, which are
-    placed when they are leased: the computing queue that they go to, and the storage endpoint of their outputs there. `limits`
-    on kinds of jobs that the ask has to pass: it gets one job at most, which is counted.
+    placed when they are leased: the computing queue that they go to, the storage endpoint of their outputs there, and whether
+    these go to datasets of that queue alone. `limits` on kinds of jobs that the ask has to pass: it gets one job at most, which
+    is counted.
     """
 
     task_queue: int
@@ -77,6 +78,7 @@ class Ask(NamedTuple):
     window: int = 0
     queue_id: int = 0
     storage: str = ""
+    own_datasets: bool = True
     limits: Passing | None = None
 
 
@@ -224,13 +226,13 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
     """To give each of these asks, of different pilots, the first ready jobs of its task queue, within what it may hold.
 
     Each gives the ids and epochs of its jobs.
-    An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Of
-    open jobs also the outputs get their place, in one statement at the end: so any two transactions lock datasets in one order.
+    An ask that got jobs before gets none. Of two asks of a pilot at once one may raise IntegrityError, and nobody got any. Where
+    each queue has datasets of its own the outputs of open jobs go there, in one statement at the end: so any two transactions
+    lock datasets in one order.
     """
     calls = [_leasing(ask) for ask in asks]
     calls += [counting(ask.pilot, ask.request, ask.limits) for ask in asks if ask.limits and ask.limits.ids]
-    placed = [ask for ask in asks if ask.queue_id]
-    if placed:
+    if placed := [ask for ask in asks if ask.queue_id and ask.own_datasets]:
         columns = zip(*((str(ask.pilot), str(ask.request), ask.queue_id) for ask in placed), strict=True)
         calls.append(OUTPUTS.with_values(*map(list, columns)))
     return calls

@@ -21,6 +21,7 @@ from brokerage.rules.facts.cpu_classes import cpu_time_of
 from brokerage.rules.placement.slots import Slot
 from workqueues.ledger.moves import Stale
 from workqueues.models import Task
+from workqueues.rules.jobs.split_rule import parse
 
 
 class TaskQueueKey(NamedTuple):
@@ -91,16 +92,19 @@ def task_queues(task: Task, asks: Iterable[tuple[int, Slot]]) -> dict[tuple[int,
 
 def open_task_queues(task: Task, slots: Iterable[Slot], places: Places) -> dict[Slot, int]:
     """The same of jobs that may go to several computing queues."""
-    requirement = requirement_of(task)
-    set_id = requirement_set(requirement.sets, places)
+    requirement, own = requirement_of(task), parse(task.split_rule).instantiate_per_queue
+    set_id = requirement_set(requirement.sets, places, own_datasets=own)
     keys = {slot: _key(task, requirement, None, slot, set_id) for slot in set(slots)}
     ids = _made(keys.values())
     return {slot: ids[key] for slot, key in keys.items()}
 
 
-def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLACES) -> int:
-    """The row of these values and places; made with all of them, or not at all."""
-    queues = frozenset(f"{name} {storage}" for name, storage in places.values())
+def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLACES, *, own_datasets: bool = False) -> int:
+    """The row of these values and places; made with all of them, or not at all.
+
+    `own_datasets`: outputs go to other datasets at each place.
+    """
+    queues = frozenset(f"{name} {storage}{' own datasets' if own_datasets else ''}" for name, storage in places.values())
     text = digest(with_sets(Requirement(queues=queues), sets))
     with transaction.atomic():
         with connection.cursor() as cursor:
@@ -111,7 +115,8 @@ def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLA
             RequirementValue.objects.bulk_create(value(attribute=name, value=one) for name, some in sets.items() for one in some)
         if places:  # of a set that is there too: a queue that was removed and came back has another id
             place = partial(RequirementPlace, requirement_set_id=set_id)
-            rows = [place(computing_queue_id=i, storage=storage) for i, (_, storage) in sorted(places.items())]
+            values = {"own_datasets": own_datasets}
+            rows = [place(computing_queue_id=i, storage=storage, **values) for i, (_, storage) in sorted(places.items())]
             RequirementPlace.objects.bulk_create(rows, ignore_conflicts=True)
         return int(set_id)
 

@@ -46,6 +46,7 @@ class RequirementPlace(models.Model):
     requirement_set = models.ForeignKey(RequirementSet, models.CASCADE, db_index=False, related_name="places")
     computing_queue = models.ForeignKey(ComputingQueue, models.CASCADE, db_index=False, related_name="+")
     storage = models.CharField(max_length=60, default="", db_default="", help_text="storage endpoint of their outputs there")
+    own_datasets = models.BooleanField(db_default=True, help_text="the outputs made there go to datasets of that queue alone")
 
     class Meta:
         constraints = [

@@ -89,7 +89,7 @@ class SiteFacts(NamedTuple):
         """The queues to which jobs of a task queue can be submitted, by name, and the storage of outputs of open jobs there."""
         found = [self.queues[id_] for id_ in facts.queues if id_ in self.queues]
         for queue in sorted((one for one in found if one.open), key=lambda one: one.name):
-            yield queue, facts.places.get(queue.id, "")
+            yield queue, facts.places[queue.id].storage if queue.id in facts.places else ""
 
     @property
     def shape(self) -> frozenset[tuple[str, str, str]]:

@@ -18,21 +18,28 @@ SELECT t.id, t.computing_queue_id, q.name, t.core_count, t.ram_mb, t.disk_mb, t.
     ARRAY(SELECT v.attribute || E'\\x01' || v.value FROM brokerage_requirementvalue v
         WHERE v.requirement_set_id = t.requirement_set_id),
     CASE WHEN t.computing_queue_id IS NULL THEN ARRAY(
-        SELECT p.computing_queue_id || E'\\x01' || c.name || E'\\x01' || p.storage
+        SELECT p.computing_queue_id || E'\\x01' || c.name || E'\\x01' || p.own_datasets::int || E'\\x01' || p.storage
         FROM brokerage_requirementplace p JOIN brokerage_computingqueue c ON c.id = p.computing_queue_id
         WHERE p.requirement_set_id = t.requirement_set_id) END
 FROM brokerage_taskqueue t LEFT JOIN brokerage_computingqueue q ON q.id = t.computing_queue_id WHERE t.id = ANY (%s)
 """
 
 
+class OutputPlace(NamedTuple):
+    """A storage endpoint, empty: any; and whether the computing queue may have datasets of its own."""
+
+    storage: str = ""
+    own_datasets: bool = True
+
+
 class TaskQueueFacts(NamedTuple):
-    """What never changes of a task queue. `places`: id of a computing queue -> storage for outputs, where its jobs are open."""
+    """What never changes of a task queue. `places`: id of a computing queue -> where outputs go, where its jobs are open."""
 
     requirement: Requirement
     unit: Unit
     label: str
     queue_id: int | None
-    places: Mapping[int, str]
+    places: Mapping[int, OutputPlace]
     resource_type: str = ""
     queue_names: Mapping[int, str] = {}
     """Of the computing queues to which its jobs may go, when this was read."""
@@ -75,13 +82,13 @@ def _of_row(
     sets: dict[str, set[str]] = defaultdict(set)
     for attribute, value in (text.split(_SEPARATOR, 1) for text in values):
         sets[attribute].add(value)
-    storages: dict[int, str] = {}
+    of_queues: dict[int, OutputPlace] = {}
     names = {} if queue_id is None else {queue_id: queue or ""}
-    for id_, name, storage in (text.split(_SEPARATOR, 2) for text in places or ()):
+    for id_, name, own_datasets, storage in (text.split(_SEPARATOR, 3) for text in places or ()):
         sets["queues"].add(name)
-        storages[int(id_)], names[int(id_)] = storage, name
+        of_queues[int(id_)], names[int(id_)] = OutputPlace(storage, own_datasets == "1"), name
     # Jobs wait together by classes, and are compared with pilots by their times.
     needed = cpu_time_of(walltime, cores) or cpu_time
     plain = Requirement(queue or "", cores, ram, disk, walltime, vo, needed, owner, group, setup)
     requirement = with_sets(plain, sets)
-    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, storages, resource_type, names)
+    return TaskQueueFacts(requirement, Unit(vo, gshare, work_queue_id), label, queue_id, of_queues, resource_type, names)

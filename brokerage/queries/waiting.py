@@ -17,10 +17,10 @@ from typing import NamedTuple
 from django.db import connection
 
 from brokerage.queries.serving_since import ServingSince
-from brokerage.queries.task_queue_facts import TaskQueueFacts, task_queue_facts
+from brokerage.queries.task_queue_facts import OutputPlace, TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
-from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
+from brokerage.rules.dispatch.requirement_index import RequirementIndex
 from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import Nothing, why_nothing
 
@@ -34,7 +34,7 @@ AT_MOST, AT_LEAST, OLD_S = 50, 20, 5.0
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""
 MOST_GONE = 1000
-"""Task queues without waiting jobs of which a queue still knows whom they suit, beside as many as wait."""
+"""Task queues without waiting jobs of which a queue still knows what they require, beside as many as wait."""
 FIRST_JOB_OF = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
@@ -95,8 +95,7 @@ class WaitingWork:
     _first: dict[int, _First] = field(default_factory=dict)
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
-    _verdicts: dict[int, Verdicts] = field(default_factory=dict)
-    _parts: Parts = field(default_factory=Parts)
+    _indexes: dict[int, RequirementIndex] = field(default_factory=dict)
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
     _read_at: float = 0.0
@@ -160,7 +159,7 @@ class WaitingWork:
         """Read anew at the next use."""
         with self._lock:
             self._until, self._serving = 0.0, ServingSince()
-            for kept in (self._facts, self._first, self._at_queue, self._lists, self._verdicts):
+            for kept in (self._facts, self._first, self._at_queue, self._lists, self._indexes):
                 kept.clear()
 
     def _read_all(self) -> None:
@@ -171,8 +170,6 @@ class WaitingWork:
         self._learn(self._first)
         if len(self._facts) > 2 * len(self._first) + MOST_KEPT:
             self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
-        if len(self._parts) > 2 * len(self._first) + MOST_KEPT:
-            self._parts, self._verdicts = Parts(), {}
         at_queue: dict[int, list[int]] = defaultdict(list)
         for id_ in self._first:
             for queue in self._facts[id_].queues if id_ in self._facts else ():
@@ -217,15 +214,15 @@ class WaitingWork:
             if row is None or (row.job_id, row.priority, row.weight) != (job_id, -ready, weight):
                 if (facts := self._facts.get(id_)) is None:
                     continue
+                is_open, place = facts.queue_id is None, facts.places.get(queue_id, OutputPlace())
                 row = WaitingQueue(
-                    id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight,
-                    facts.queue_id is None, facts.places.get(queue_id, ""),
+                    id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight, is_open, *place
                 )  # fmt: skip
             rows[id_] = row
-        verdicts = self._verdicts.get(queue_id)
-        if verdicts is None or len(verdicts) > 2 * len(rows) + MOST_GONE:
-            verdicts = self._verdicts[queue_id] = Verdicts(self._parts)
-        waiting = WaitingList(rows.values(), verdicts, kept.waiting if kept else None)
+        index = self._indexes.get(queue_id)
+        if index is None or len(index) > 2 * len(rows) + MOST_GONE:
+            index = self._indexes[queue_id] = RequirementIndex()
+        waiting = WaitingList(rows.values(), index, kept.waiting if kept else None)
         self._lists[queue_id] = _KeptList(time.monotonic(), waiting, rows)
         return waiting
 

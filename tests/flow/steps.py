@@ -126,14 +126,19 @@ def try_take(queue: ComputingQueue, lease_s: float = 60) -> Lease | None:
     def groups() -> Iterator[int | Ask]:
         for waiting, _ in WAITING.offers(asked, Resource(queue.name, cores=0, tags=None, grid_ces=None), fresh=True):
             tried.append(waiting)
-            ask = Ask(waiting.id, holder, request, lease_s, HeldAtMost(), queue_id=queue.id, storage=waiting.storage)
-            yield ask if waiting.is_open else waiting.id
+            ask = Ask(waiting.id, holder, request, lease_s, HeldAtMost())
+            yield placed_at(queue.id, ask, waiting) if waiting.is_open else ask
 
     leased = lease(groups(), holder, request, lease_s)
     if leased is not None:
         WAITING.handed_out(tried[-1], CORE_POWER * tried[-1].requirement.cores)
         assert beat([SignOfLife(leased.job_id, leased.epoch, "running")]) != [None]
     return leased
+
+
+def placed_at(queue_id: int, ask: Ask, waiting: WaitingQueue) -> Ask:
+    """The ask for open jobs, which are placed at the queue."""
+    return ask._replace(queue_id=queue_id, storage=waiting.storage, own_datasets=waiting.own_datasets)
 
 
 ASKED = Prepared("asked_without_job", PARAMETERS, f"WITH {asked(first=1)} SELECT passed FROM limits")

@@ -104,6 +104,21 @@ def test_each_queue_has_its_dataset_whichever_the_jobs_go_to() -> None:
     assert violations() == []
 
 
+def test_what_is_written_to_datasets_of_each_queue_waits_apart_from_what_is_not() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    tasks = [late(name, instantiateTmplSite=own) for name, own in (("whole", False), ("by_queue", True))]
+    own = {id_: waiting.own_datasets for waiting in WAITING.of(beta.id, fresh=True).rows for id_ in [waiting.id]}
+    by_task = {task: Job.objects.filter(task_id=task.id).values_list("task_queue_id", flat=True).distinct() for task in tasks}
+    assert [[own[id_] for id_ in by_task[task]] for task in tasks] == [[False], [True]]
+    end(take(alpha))
+    assert run_jobs(beta) == 7
+    run_agents()
+    assert [state(task) for task in tasks] == ["done", "done"]
+    made = Counter(File.objects.filter(type="output", task=tasks[0]).values_list("dataset__site", "status"))
+    assert made == {("", "finished"): 4}
+    assert violations() == []
+
+
 def test_a_try_that_failed_is_open_again() -> None:
     alpha, beta = grid("ALPHA", "BETA")
     task = late()

@@ -32,7 +32,7 @@ from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.builders import grid, parameters, submitted
-from tests.flow.steps import end
+from tests.flow.steps import end, placed_at
 from tests.shares.occupancy import Held
 from workqueues.models import GlobalShare, ShareStanding, Task
 from workqueues.rules.shares.tree import Node, targets, walk
@@ -187,8 +187,8 @@ def ask(slot: Slot) -> Lease | None:
         for fresh, _ in TRIES[:2]:
             for one, _ in WAITING.offers(asked, resource, fresh=fresh):
                 tried.append(one)
-                there = Ask(one.id, slot.pilot, request, LEASE_S, most, queue_id=slot.queue.id, storage=one.storage)
-                yield there if one.is_open else one.id
+                ask = Ask(one.id, slot.pilot, request, LEASE_S, most)
+                yield placed_at(slot.queue.id, ask, one) if one.is_open else ask
 
     leased = lease(offers(), slot.pilot, request, LEASE_S, most)
     if leased is None:

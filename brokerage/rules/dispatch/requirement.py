@@ -155,41 +155,17 @@ CONDITIONS: Mapping[str, Callable[[Requirement, Resource], bool]] = {
     "stations": _one_of("stations"),
     **{f"banned_{name}_of_pilot": _not_banned(name) for name in ("sites", "grid_ces", "platforms", "job_types", "tags")},
 }
-"""What must hold for a resource to suit a requirement, by attribute, in the order in which a misfit is told."""
+"""What must hold for a resource to suit a requirement, by attribute, in the order in which a misfit is told.
 
-_READS = {"queue": ("queue", "queues"), "owner": ("owner", "owner_group"), "required_tags": ("tags",)}
-
-
-def _read_by(name: str) -> tuple[str, ...]:
-    """The attributes of a requirement that a condition reads."""
-    return _READS.get(name, (name.removeprefix("banned_").removesuffix(_PILOT_BANS) if name.endswith(_PILOT_BANS) else name,))
-
+For many requirements at once all but the amounts stand again in `requirement_index`.
+"""
 
 _PILOT_BANS = "_of_pilot"
-Condition = Callable[[Requirement, Resource], bool]
-Conditions = tuple[Condition, ...]
-BY_ATTRIBUTES: Mapping[tuple[str, ...], Conditions] = {
-    read: tuple(condition for name, condition in CONDITIONS.items() if _read_by(name) == read)
-    for read in dict.fromkeys(_read_by(name) for name in CONDITIONS if name not in AMOUNTS)
-}
-"""The conditions other than amounts, by the attributes of a requirement that they read: equal ones have equal verdicts."""
-_OFFERED_FOR = {"owner": ("owners", "owner_groups", "sharing_groups"), "banned_sites": ("sites",)}
-
-
-def offered_for(condition: Condition) -> tuple[str, ...]:
-    """The attributes of a resource that a condition reads: where they are equal, so are its verdicts."""
-    (name,) = (name for name, one in CONDITIONS.items() if one is condition)
-    return _OFFERED_FOR.get(name, (name.removesuffix(_PILOT_BANS),))
 
 
 def fits(need: Requirement, has: Resource, hits: Hits = NO_HITS) -> bool:
     """Whether the resource suits the requirement, and no value of it is at its limit (each limit holds by itself)."""
     return all(condition(need, has) for condition in CONDITIONS.values()) and not at_limit(partial(values_of, need), hits)
-
-
-def without_amounts(resource: Resource) -> Resource:
-    """The resource as if nobody knew its amounts."""
-    return resource._replace(cores=0, memory_mb=0, disk_mb=0, walltime_s=0, cpu_time_s=0)
 
 
 def with_sets(need: Requirement, sets: Mapping[str, Iterable[str]]) -> Requirement:

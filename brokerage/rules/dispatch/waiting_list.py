@@ -1,6 +1,6 @@
 """The task queues with waiting jobs at one computing queue, and which of them suit a resource (rows D2, D4).
 
-Columns of numbers and kept verdicts, so that a match among thousands of task queues costs tens of microseconds. Which of those
+Columns of numbers and bits, so that a match among thousands of task queues costs tens of microseconds. Which of those
 that suit is served first is the dispatch policy's (`brokerage.rules.dispatch.dispatch_policy`).
 """
 
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerage.rules.dispatch.kept_verdicts import Verdicts
 from brokerage.rules.dispatch.requirement import (
     AMOUNTS,
     NO_HITS,
@@ -25,8 +24,8 @@ from brokerage.rules.dispatch.requirement import (
     Resource,
     at_limit,
     values_of,
-    without_amounts,
 )
+from brokerage.rules.dispatch.requirement_index import RequirementIndex
 
 _CPU_TIME = AMOUNTS.index("cpu_time_s")
 _AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
@@ -47,7 +46,8 @@ class WaitingQueue(NamedTuple):
     """A task queue with waiting jobs: its requirement, whose it is, and the first of its jobs.
 
     `priority` of its best waiting job, `job_id` the oldest of these; `weight`: its part of the share of its group. `is_open`: its
-    jobs are placed when they are leased; `storage`: where their outputs go from here.
+    jobs are placed when they are leased; `storage`: where their outputs go from here; `own_datasets`: these may be of this
+    computing queue alone.
     """
 
     id: int
@@ -59,6 +59,7 @@ class WaitingQueue(NamedTuple):
     weight: float = 1.0
     is_open: bool = False
     storage: str = ""
+    own_datasets: bool = True
 
     @property
     def turn(self) -> tuple[int, int]:
@@ -96,13 +97,13 @@ class Suiting(NamedTuple):
 class _Members:
     """The task queues of a list by unit, what they require, and which of them suit what was asked, whatever jobs wait in them."""
 
-    def __init__(self, rows: Iterable[WaitingQueue], verdicts: Verdicts) -> None:
+    def __init__(self, rows: Iterable[WaitingQueue], index: RequirementIndex) -> None:
         in_order = sorted(rows, key=_ID_OF)
         in_order.sort(key=_UNIT_OF)
         self.ids = [row.id for row in in_order]
         self.place_of = {id_: place for place, id_ in enumerate(self.ids)}
         self._requirements, self._units = [*map(_REQUIREMENT_OF, in_order)], [*map(_UNIT_OF, in_order)]
-        self._verdicts, self._places = verdicts, verdicts.places(dict(zip(self.ids, self._requirements, strict=True)))
+        self._index, self._places = index, index.places(dict(zip(self.ids, self._requirements, strict=True)))
         needs = np.array([*map(_AMOUNTS_NEEDED, self._requirements)], dtype=np.int32)
         self._needs = needs.reshape(len(self.ids), len(AMOUNTS)).T.copy()
         self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
@@ -146,7 +147,7 @@ class _Members:
         return known
 
     def _places_for(self, resource: Resource) -> Places:
-        flags = self._verdicts.of_kind(without_amounts(resource))[self._places]
+        flags = self._index.suiting(resource)[self._places]
         for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
@@ -184,16 +185,16 @@ class _Reading:
 class WaitingList:
     """The task queues of one computing queue, as they were read.
 
-    `verdicts`: what is known of them from earlier readings. `before`: the list of the reading before; what suits what was found
-    then holds as long as there are the same task queues.
+    `index`: of those of earlier readings too. `before`: the list of the reading before; what suits what was found then holds as
+    long as there are the same task queues.
     """
 
     def __init__(
-        self, waiting: Iterable[WaitingQueue], verdicts: Verdicts | None = None, before: WaitingList | None = None
+        self, waiting: Iterable[WaitingQueue], index: RequirementIndex | None = None, before: WaitingList | None = None
     ) -> None:
         rows = {row.id: row for row in waiting}
         known = before.members if before is not None and before.members.are(rows) else None
-        self.members: _Members = known or _Members(rows.values(), Verdicts() if verdicts is None else verdicts)
+        self.members: _Members = known or _Members(rows.values(), RequirementIndex() if index is None else index)
         self._reading = _Reading(self.members, rows)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
-from brokerage.rules.dispatch.kept_verdicts import Parts, Verdicts
 from brokerage.rules.dispatch.policies import Dirac, Panda
-from brokerage.rules.dispatch.requirement import NO_HITS, NONE, Hits, Requirement, Resource, fits
+from brokerage.rules.dispatch.requirement import AMOUNTS, CONDITIONS, NO_HITS, NONE, Hits, Requirement, Resource, fits
+from brokerage.rules.dispatch.requirement_index import ON_BITS, RequirementIndex
 from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, Place, described, names
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
@@ -59,15 +59,17 @@ VOS = st.sampled_from(["", "atlas", "belle"])
 SETS = st.frozensets(st.sampled_from(["a", "b", "c"]), max_size=2)
 NAMES = st.sampled_from(["", "a", "b"])
 needs = st.builds(
-    Requirement, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owner=NAMES, owner_group=NAMES,
-    setup=NAMES, sites=SETS, banned_sites=SETS, grid_ces=SETS, platforms=SETS, pilot_types=SETS, job_types=SETS, tags=SETS,
+    Requirement, st.sampled_from(["", "Q", "R"]), SIZES, SIZES, SIZES, SIZES, VOS, cpu_time_s=SIZES, owner=NAMES,
+    owner_group=NAMES, setup=NAMES, queues=st.frozensets(st.sampled_from("QR")), sites=SETS, banned_sites=SETS, grid_ces=SETS,
+    platforms=SETS, pilot_types=SETS, job_types=SETS, tags=SETS, stations=SETS,
 )  # fmt: skip
 maybe = st.none() | SETS
 pilots = st.builds(
     Resource, st.sampled_from("QR"), SIZES, SIZES, SIZES, SIZES, VOS,
     cpu_time_s=SIZES | st.just(NO_TIME), owners=SETS, owner_groups=SETS,
     sharing_groups=SETS, setup=NAMES, sites=maybe, grid_ces=maybe, platforms=maybe, pilot_types=maybe, job_types=maybe,
-    tags=maybe, required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
+    tags=maybe, stations=maybe, required_tags=SETS, banned_sites=SETS, banned_tags=SETS, banned_platforms=SETS,
+    banned_grid_ces=SETS, banned_job_types=SETS,
 )  # fmt: skip
 limits = st.dictionaries(st.sampled_from(["owner", "tags", "job_types", "colour"]), SETS, max_size=2)
 
@@ -80,15 +82,26 @@ def test_a_pilot_is_offered_just_the_work_that_suits_it(
     assert sorted(ids(waiting, pilot, **hits)) == [one.id for one in waiting if fits(one.requirement, pilot, hits)]
 
 
+@pytest.mark.parametrize("name", [name for name in CONDITIONS if name not in AMOUNTS])
+@given(data=st.data())
+def test_each_condition_says_of_many_at_once_what_it_says_of_each(name: str, data: st.DataObject) -> None:
+    requirements, pilot = data.draw(st.lists(needs, max_size=12)), data.draw(pilots)
+    index = RequirementIndex()
+    index.places(dict(enumerate(requirements)))
+    bits = ON_BITS[name](index, pilot)
+    assert [bool(bits >> place & 1) for place in range(12)] == [
+        CONDITIONS[name](requirements[place], pilot) if place < len(requirements) else False for place in range(12)
+    ]
+
+
 @given(st.lists(needs, max_size=12), st.lists(pilots, min_size=1, max_size=3), st.integers(0, 12))
-def test_what_is_kept_of_earlier_readings_and_of_other_queues_changes_no_offer(
+def test_what_is_kept_of_earlier_readings_changes_no_offer(
     requirements: list[Requirement], some_pilots: list[Resource], before: int
 ) -> None:
-    parts = Parts()
-    kept, of_other_queue = Verdicts(parts), Verdicts(parts)
+    index = RequirementIndex()
     waiting = [WaitingQueue(i, requirement, 1) for i, requirement in enumerate(requirements)]
-    for reading, verdicts in ((waiting[:before], kept), (waiting, of_other_queue), (waiting, kept), (waiting[before:], kept)):
-        read = WaitingList(reading, verdicts)
+    for reading in (waiting[:before], waiting, waiting[before:], waiting[::-1]):
+        read = WaitingList(reading, index)
         for pilot in some_pilots:
             offered = sorted(one.id for one in read.fitting(pilot))
             assert offered == [one.id for one in reading if fits(one.requirement, pilot)]

@@ -1,0 +1,161 @@
+"""Which task queues require what, by attribute and value, so that those which suit a resource are found all at once (row D2).
+
+Each condition of `requirement` but those of amounts stands here once more, on bits: one for each task queue, in the order in
+which they were taken up, the first in the lowest. That costs some microseconds, however many there are and however new the
+resource.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brokerage.rules.dispatch.requirement import AMOUNTS, Requirement, Resource
+
+Bits = int
+Flags = NDArray[np.bool_]
+Having = dict[str | None, Bits]
+"""Which have each value of an attribute; None: which have none."""
+
+_ATTRIBUTES = tuple(name for name in Requirement._fields if name not in AMOUNTS)
+_NO_VALUE = (None,)
+
+
+class RequirementIndex:
+    """What the task queues require that were seen at a computing queue; that never changes, while they come and go."""
+
+    def __init__(self) -> None:
+        self.all: Bits = 0
+        self.having: Mapping[str, Having] = {name: {} for name in _ATTRIBUTES}
+        self._places: dict[int, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def places(self, needs: Mapping[int, Requirement]) -> NDArray[np.intp]:
+        """The place of each of these task queues (id -> what it requires) among the bits; new ones are taken up."""
+        if new := [id_ for id_ in needs if id_ not in self._places]:
+            first = len(self._places)
+            for attribute, having in self.having.items():
+                for value, bits in _having(attribute, [needs[id_] for id_ in new]).items():
+                    having[value] = having.get(value, 0) | bits << first
+            self._places.update((id_, place) for place, id_ in enumerate(new, start=first))
+            self.all = (1 << len(self._places)) - 1  # last: another thread may ask meanwhile
+        return np.fromiter((self._places[id_] for id_ in needs), np.intp, len(needs))
+
+    def suiting(self, resource: Resource) -> Flags:
+        """Whether the resource suits each, amounts apart."""
+        everyone = self.all
+        suiting = everyone
+        for condition in ON_BITS.values():
+            suiting &= condition(self, resource)
+        length = everyone.bit_length()
+        packed = np.frombuffer(suiting.to_bytes((length + 7) // 8, "little"), np.uint8)
+        return np.unpackbits(packed, count=length, bitorder="little").view(np.bool_)
+
+
+def _having(attribute: str, needs: Sequence[Requirement]) -> Having:
+    """Which of these have each value, the first in the lowest bit."""
+    places: dict[str | None, list[int]] = defaultdict(list)
+    for place, need in enumerate(needs):
+        values = getattr(need, attribute)
+        for value in (values,) if isinstance(values, str) else values or _NO_VALUE:
+            places[value].append(place)
+    return {value: _bits(some) for value, some in places.items()}
+
+
+def _bits(places: Sequence[int]) -> Bits:
+    packed = bytearray(places[-1] // 8 + 1)
+    for place in places:
+        packed[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(packed, "little")
+
+
+def _with_any(having: Having, values: Collection[str]) -> Bits:
+    found = 0
+    for value in values:
+        found |= having.get(value, 0)
+    return found
+
+
+BitsOf = Callable[[RequirementIndex, Resource], Bits]
+
+
+def _at_queue(index: RequirementIndex, has: Resource) -> Bits:
+    own, open_to = index.having["queue"], index.having["queues"]
+    bound = own.get(has.queue, 0) if has.queue else 0
+    return bound | own.get("", 0) & (open_to.get(None, 0) | open_to.get(has.queue, 0))
+
+
+def _same(name: str) -> BitsOf:
+    def bits(index: RequirementIndex, has: Resource) -> Bits:
+        offered = getattr(has, name)
+        return index.having[name].get(offered, 0) if offered else index.all
+
+    return bits
+
+
+def _owner(index: RequirementIndex, has: Resource) -> Bits:
+    groups = index.having["owner_group"]
+    suiting = _with_any(groups, has.owner_groups) if has.owner_groups else index.all
+    if has.owners:
+        shared = _with_any(groups, has.owner_groups & has.sharing_groups)
+        suiting &= _with_any(index.having["owner"], has.owners) | shared
+    return suiting
+
+
+def _one_of(name: str) -> BitsOf:
+    def bits(index: RequirementIndex, has: Resource) -> Bits:
+        offered: frozenset[str] | None = getattr(has, name)
+        having = index.having[name]
+        return index.all if offered is None else having.get(None, 0) | _with_any(having, offered)
+
+    return bits
+
+
+def _not_banned(name: str) -> BitsOf:
+    def bits(index: RequirementIndex, has: Resource) -> Bits:
+        banned: frozenset[str] = getattr(has, f"banned_{name}")
+        return index.all & ~_with_any(index.having[name], banned) if banned else index.all
+
+    return bits
+
+
+def _site_not_banned(index: RequirementIndex, has: Resource) -> Bits:
+    return index.all & ~_with_all(index, "banned_sites", has.sites) if has.sites else index.all
+
+
+def _tags(index: RequirementIndex, has: Resource) -> Bits:
+    if (offered := has.tags) is None:
+        return index.all
+    having = index.having["tags"]
+    return index.all & ~_with_any(having, [tag for tag in [*having] if tag is not None and tag not in offered])
+
+
+def _with_all(index: RequirementIndex, name: str, values: Collection[str]) -> Bits:
+    found = index.all
+    for value in values:
+        found &= index.having[name].get(value, 0)
+    return found
+
+
+ON_BITS: Mapping[str, BitsOf] = {
+    "queue": _at_queue,
+    "vo": _same("vo"),
+    "owner": _owner,
+    "setup": _same("setup"),
+    "pilot_types": _one_of("pilot_types"),
+    "sites": _one_of("sites"),
+    "banned_sites": _site_not_banned,
+    "grid_ces": _one_of("grid_ces"),
+    "platforms": _one_of("platforms"),
+    "job_types": _one_of("job_types"),
+    "tags": _tags,
+    "required_tags": lambda index, has: _with_all(index, "tags", has.required_tags),
+    "stations": _one_of("stations"),
+    **{f"banned_{name}_of_pilot": _not_banned(name) for name in ("sites", "grid_ces", "platforms", "job_types", "tags")},
+}
+"""The conditions of a requirement but its amounts, by their names there."""
