@@ -115,6 +115,26 @@ def test_the_same_key_again_gives_the_same_and_no_more() -> None:
     assert child.pull().json()["why"] == {"negotiating": 1}
 
 
+def test_an_answer_that_the_broker_of_before_an_update_kept_is_given_again_as_it_was() -> None:
+    grid("ALPHA")
+    divided(4)
+    child, key = Child(), str(uuid4())
+    first = child.pull(key=key).json()
+    ChildBroker.objects.update(last_pull={"most": 100, "answer": {"why": first["why"], "elements": first["elements"]}})
+    again = child.pull(key=key).json()
+    assert [again[name] for name in ("why", "elements", "steered")] == [first[name] for name in ("why", "elements", "steered")]
+    assert first["elements"]
+
+
+def test_a_site_is_known_as_soon_as_it_is_there_and_others_never() -> None:
+    grid("ALPHA")
+    child = Child(sites={"SITE_ALPHA": SLOTS, "SITE_BETA": SLOTS})
+    for _ in range(2):
+        assert child.pull().json()["errors"][0]["field"] == "sites.SITE_BETA"
+    grid("BETA")
+    assert [child.pull().status_code for _ in range(2)] == [200, 200]
+
+
 def test_what_is_not_settled_when_the_lease_ends_is_available_again_under_other_numbers() -> None:
     grid("ALPHA")
     task = divided(4)
