@@ -48,7 +48,7 @@ class Given(NamedTuple):
 
 
 _TOLD = [field.name for field in fields(PulledHead)]
-"""What a child is told of an element; its values alone are kept, which is half as much to write."""
+"""What a child is told of an element. Of all together the names are kept once, which is half as much to write."""
 
 
 class _Child(NamedTuple):
@@ -116,7 +116,7 @@ def pull(child_id: int, ask: Pull, terms: PullTerms, dice: Random, who: str, now
             return {**_in_words(json.loads(child.answer)), "steered": steered}
         why = _refusals(child, ask, terms.most_held)
         given = [] if why else _acquire(child, ask, dice, why, terms.most_held - child.held)
-        answer = {"why": dict(+why), "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
+        answer = {"why": dict(+why), "told": _TOLD, "elements": [_told(one, terms) for one in sorted(given, key=_in_order)]}
         if negotiating := _hand_over(child_id, child.name, ask, given, answer, terms, who[:128], now):
             answer = {"why": {"negotiating": negotiating}, "elements": []}
             _hand_over(child_id, child.name, ask, [], answer, terms, who[:128], now)
@@ -192,8 +192,8 @@ def _told(given: Given, terms: PullTerms) -> list[Any]:
 
 def _in_words(answer: Mapping[str, Any]) -> dict[str, Any]:
     """An answer as the child gets it; an older broker kept it so too."""
-    elements = [one if isinstance(one, dict) else dict(zip(_TOLD, one, strict=True)) for one in answer["elements"]]
-    return {"why": answer["why"], "elements": elements}
+    names, elements = answer.get("told"), answer["elements"]
+    return {"why": answer["why"], "elements": [dict(zip(names, one, strict=True)) for one in elements] if names else elements}
 
 
 def _hand_over(
