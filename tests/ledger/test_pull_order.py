@@ -183,3 +183,16 @@ def test_pulls_at_once_give_no_element_twice_and_leave_none() -> None:
         got = [id_ for ids in pool.map(pulls, children) for id_ in ids]
     assert sorted(got) == sorted(row.id for row in rows)
     assert len(rows) < next_waiting.FRONT
+
+
+@pytest.mark.django_db
+def test_of_two_looks_together_the_older_element_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another had locked at the first look is free at the second."""
+    older, younger = wait(make_tasks(), [(0, 1, 1, {"A"}, ""), (0, 1, 1, {"A"}, "")])
+    passed_over = next_waiting.NEXT.sql.replace("NOT e.id = ANY($4)", f"NOT e.id = ANY($4) AND e.id <> {older.id}")
+    monkeypatch.setattr(next_waiting, "NEXT", Prepared("next_but_one", next_waiting.TYPES, passed_over))
+    page = next_waiting.next_waiting(["A"], "", "", [], 2)
+    assert [one.id for one in page.mine] == [older.id, younger.id]
+    child = add_child("west", "", "", SYSTEM).child
+    answer = pull(child.id, asking({"A": 1}, {}, 2), PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+    assert [one["id"] for one in answer["elements"]] == [older.id]

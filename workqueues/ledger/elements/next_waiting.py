@@ -109,4 +109,5 @@ def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int]
         return Page(mine, others_hold=False)
     rows = BEYOND_FRONT.run(*child, [*seen, *(one.id for one in mine)], n - len(mine))
     mine += [WaitingElement(*row[:9]) for row in rows if row[0] is not None]
+    mine.sort(key=lambda one: (-one.priority, one.task_id, one.id))  # what was let go of since the first look may come before
     return Page(mine, rows[0][9])
