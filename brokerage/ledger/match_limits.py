@@ -103,8 +103,8 @@ class _Seen:
 class Limits:
     """The running limits and delays of all sites."""
 
-    _rules: dict[str, SiteRules] = field(default_factory=dict)
-    _config: Config | None = None
+    _rules: tuple[Config | None, dict[str, SiteRules]] = field(default_factory=lambda: (None, {}))
+    """What was read of a configuration stays with it: threads may be at different ones for a moment."""
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
     def has(self, site: str) -> bool:
@@ -199,15 +199,16 @@ class Limits:
     def forget(self) -> None:
         """Know nothing, as a new process."""
         self._seen.clear()
-        self._config = None
+        self._rules = (None, {})
         BLOCKS.forget()
 
     def _rules_of(self, site: str) -> SiteRules:
         # Not by its revision: after a rollback, or a backup that was restored, the same number comes again with other limits.
-        if self._config is not (config := gdpconfig.current()):
-            self._rules, self._config = {}, config
-        if (rules := self._rules.get(site)) is None:
-            rules = self._rules[site] = site_rules(site)
+        of, known = self._rules
+        if of is not (config := gdpconfig.current()):
+            _, known = self._rules = config, {}
+        if (rules := known.get(site)) is None:
+            rules = known[site] = site_rules(site)
         return rules
 
     def _read(self, site: str, rules: SiteRules) -> _Seen:

@@ -104,7 +104,9 @@ def requirement_set(sets: Mapping[str, Collection[str]], places: Places = NO_PLA
 
     `own_datasets`: outputs go to other datasets at each place.
     """
-    queues = frozenset(f"{name} {storage}{' own datasets' if own_datasets else ''}" for name, storage in places.values())
+    # Of either kind no set is the same as one of before an update, when it was not told apart and jobs of both wait together.
+    datasets = "own datasets" if own_datasets else "common datasets"
+    queues = frozenset(f"{name} {storage} {datasets}" for name, storage in places.values())
     text = digest(with_sets(Requirement(queues=queues), sets))
     with transaction.atomic():
         with connection.cursor() as cursor:

@@ -25,6 +25,7 @@ from brokerage.models import (
     JobOpening,
     JobSpec,
     RequirementPlace,
+    RequirementSet,
     TaskQueue,
 )
 from brokerage.queries.invariants import look
@@ -33,7 +34,8 @@ from brokerage.queries.share_use import share_use
 from brokerage.queries.task_status import task_status
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
-from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.requirement import Requirement, Resource
+from brokerage.rules.dispatch.task_queue_key import digest
 from brokerage.rules.explain.task_status_text import reasons
 from brokerage.rules.facts.job_kind import JobKind
 from tests.api.people import person
@@ -409,23 +411,43 @@ def test_a_job_that_ended_open_says_so(client: Client) -> None:
     assert [row["computing_queue"] for row in client.get("/jobs.json").json()["rows"]] == ["none"]
 
 
+def comes_back(queue: ComputingQueue) -> None:
+    """The queue is removed, and made again with the same name and storage."""
+    storages = list(queue.storages.values("storage_id", "access", "position"))
+    queue.delete()
+    queue.id = None
+    queue.save(force_insert=True)
+    for row in storages:
+        queue.storages.create(**row)
+    pilot(queue)
+
+
 def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage() -> None:
     grid("ALPHA", "BETA", "GAMMA")
     late()
     assert try_take(grid("DELTA")[0]) is None
     before = ComputingQueue.objects.get(name="ALPHA")
     assert [row.storage for row in WAITING.of(before.id, fresh=True).rows] == ["ALPHA_DISK"]
-    storages = list(before.storages.values("storage_id", "access", "position"))
-    before.delete()
-    before.id = None
-    before.save(force_insert=True)
-    for row in storages:
-        before.storages.create(**row)
-    pilot(before)
+    comes_back(before)
     submitted(parameters("u", binding="late", excludedSite=["DELTA"]))
     run_agents(names=MAKING)
     leased = take(before)
     assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
+    assert violations() == []
+
+
+def test_outputs_of_jobs_of_before_an_update_go_to_the_dataset_of_their_queue_also_where_one_came_back() -> None:
+    """The broker of before told requirement sets apart by places alone, whatever datasets the jobs write to."""
+    alpha, beta = grid("ALPHA", "BETA")
+    by_queue = late("by_queue", instantiateTmplSite=True)
+    places_then = frozenset({"ALPHA ALPHA_DISK", "BETA BETA_DISK"})
+    assert RequirementSet.objects.update(digest=digest(Requirement(queues=places_then))) == 1
+    comes_back(beta)
+    late("whole")
+    for queue in (beta, alpha):
+        assert all(try_take(queue) for _ in range(4))
+    outputs = File.objects.filter(type="output", task=by_queue).values_list("out_job_id", "dataset__site")
+    assert dict(outputs) == dict(Job.objects.filter(task_id=by_queue.id).values_list("id", "computing_queue__name"))
     assert violations() == []
 
 

@@ -10,10 +10,12 @@ from django.utils import timezone
 
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.agents.submit import CACHE
+from brokerage.ledger import match_limits
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_limits import SiteCount, advertise, take_room
 from brokerage.models import ComputingQueue, Job, SiteAdvertisement, SubmittedJob
 from brokerage.queries.site_limits import max_age_s
+from brokerage.rules.dispatch.match_limits import SiteRules
 from brokerage.rules.dispatch.site_limits import Advertisement
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
@@ -78,6 +80,23 @@ def test_running_limits_hold_together_with_what_pilots_got() -> None:
     set_override("dispatch", "RUNNING_LIMITS", '{"SITE_ALPHA": {"owner": {"ada": 40}, "vo": {"demo": 6}}}', who="a", why="test")
     LIMITS.forget()
     assert submit() == 2, "two more of the VO, whose jobs there are counted"
+
+
+def test_a_limit_that_is_set_while_another_thread_reads_those_of_before_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid("ALPHA", "BETA")
+    read = match_limits.site_rules
+
+    def meanwhile(site: str) -> SiteRules:
+        before = read(site)
+        if site == "SITE_ALPHA" and not LIMITS.has("SITE_BETA"):
+            set_override("dispatch", "RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}', who="a", why="test")
+            assert not LIMITS.has("SITE_BETA"), "what the other thread asks"
+            monkeypatch.setattr(match_limits, "site_rules", read)
+        return before
+
+    monkeypatch.setattr(match_limits, "site_rules", meanwhile)
+    assert not LIMITS.has("SITE_ALPHA"), "it asked before"
+    assert LIMITS.has("SITE_ALPHA")
 
 
 def test_limits_of_one_site_leave_the_other_free() -> None:

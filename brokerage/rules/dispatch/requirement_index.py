@@ -38,10 +38,10 @@ class RequirementIndex:
     def places(self, needs: Mapping[int, Requirement]) -> NDArray[np.intp]:
         """The place of each of these task queues (id -> what it requires) among the bits; new ones are taken up."""
         if new := [id_ for id_ in needs if id_ not in self._places]:
-            first = len(self._places)
+            first, taken_up = len(self._places), [needs[id_] for id_ in new]
             for attribute, having in self.having.items():
-                for value, bits in _having(attribute, [needs[id_] for id_ in new]).items():
-                    having[value] = having.get(value, 0) | bits << first
+                for value, bits in _having(attribute, taken_up, first).items():
+                    having[value] = having[value] | bits if value in having else bits
             self._places.update((id_, place) for place, id_ in enumerate(new, start=first))
             self.all = (1 << len(self._places)) - 1  # last: another thread may ask meanwhile
         return np.fromiter((self._places[id_] for id_ in needs), np.intp, len(needs))
@@ -57,14 +57,17 @@ class RequirementIndex:
         return np.unpackbits(packed, count=length, bitorder="little").view(np.bool_)
 
 
-def _having(attribute: str, needs: Sequence[Requirement]) -> Having:
-    """Which of these have each value, the first in the lowest bit."""
-    places: dict[str | None, list[int]] = defaultdict(list)
+def _having(attribute: str, needs: Sequence[Requirement], first: int) -> Having:
+    """Which of these have each value, the first in the bit `first`. Few differ, and they may name a thousand queues each."""
+    places: dict[str | frozenset[str], list[int]] = defaultdict(list)
     for place, need in enumerate(needs):
-        values = getattr(need, attribute)
+        places[getattr(need, attribute)].append(place)
+    having: Having = {}
+    for values, some in places.items():
+        bits = _bits(some) << first
         for value in (values,) if isinstance(values, str) else values or _NO_VALUE:
-            places[value].append(place)
-    return {value: _bits(some) for value, some in places.items()}
+            having[value] = having[value] | bits if value in having else bits
+    return having
 
 
 def _bits(places: Sequence[int]) -> Bits:

@@ -33,6 +33,9 @@ _REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if 
 MOST_ASKED, MOST_PLACES = 1000, 500_000
 """Of so many resources is kept which task queues of a list suit them, of those with like amounts once; of fewer where many do."""
 
+AT_ONCE = 256
+"""So many are looked at together where some are drained: an ask that is held back by limits counts them for itself alone."""
+
 
 class Unit(NamedTuple):
     """Whose turn it is: a leaf share, or a work queue where those drive the VO."""
@@ -260,7 +263,8 @@ class Fitting:
             yield from self._walk(self._first)
             others, waits, n = self._others, self._reading.waits, self._n_drained
             while n < len(others) and not waits[others[n]]:
-                n += 1
+                some = waits[others[n : n + AT_ONCE]]
+                n += int(some.argmax()) if some.any() else len(some)
             self._n_drained = n  # counted by each thread for itself: two that count together would pass over one that waits
             yield from self._walk(others[n:])
             return

@@ -104,7 +104,7 @@ def test_what_is_kept_of_earlier_readings_changes_no_offer(
         read = WaitingList(reading, index)
         for pilot in some_pilots:
             offered = sorted(one.id for one in read.fitting(pilot))
-            assert offered == [one.id for one in reading if fits(one.requirement, pilot)]
+            assert offered == sorted(one.id for one in reading if fits(one.requirement, pilot))
 
 
 LIMITS = st.just(NO_HITS) | limits
@@ -214,7 +214,9 @@ def test_a_list_goes_with_the_last_who_uses_it_whoever_asked_it() -> None:
     assert [each() for each in used] == [None, None]
 
 
-def test_task_queues_that_are_drained_are_not_walked_through_at_every_ask() -> None:
+@pytest.mark.parametrize("at_once", [1, 2, waiting_list.AT_ONCE])
+def test_task_queues_that_are_drained_are_not_walked_through_at_every_ask(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr(waiting_list, "AT_ONCE", at_once)
     rows = [WaitingQueue(id_, NEED, 500, id_) for id_ in range(50)]
     waiting = WaitingList(rows)
     left = list(range(50))
