@@ -1,8 +1,8 @@
 """Which task queues require what, by attribute and value, so that those which suit a resource are found all at once (row D2).
 
 Each condition of `requirement` but those of amounts stands here once more, on bits: one for each task queue, in the order in
-which they were taken up, the first in the lowest. That costs some microseconds, however many there are and however new the
-resource.
+which they were taken up, the first in the lowest. For thousands of them that costs some ten microseconds, however new the
+resource is.
 """
 
 from __future__ import annotations
@@ -13,19 +13,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerage.rules.dispatch.requirement import AMOUNTS, Requirement, Resource
+from brokerage.rules.dispatch.requirement import Requirement, Resource
 
 Bits = int
 Flags = NDArray[np.bool_]
 Having = dict[str | None, Bits]
 """Which have each value of an attribute; None: which have none."""
 
-_ATTRIBUTES = tuple(name for name in Requirement._fields if name not in AMOUNTS)
+_ATTRIBUTES = (
+    "queue", "queues", "vo", "owner", "owner_group", "setup", "sites", "banned_sites", "grid_ces", "platforms", "pilot_types",
+    "job_types", "tags", "stations",
+)  # fmt: skip
+"""Those that a condition reads."""
 _NO_VALUE = (None,)
 
 
 class RequirementIndex:
-    """What the task queues require that were seen at a computing queue; that never changes, while they come and go."""
+    """What the task queues require that were seen at a computing queue; that never changes, while they come and go.
+
+    Any number of threads may ask what suits; one at a time may take up new task queues.
+    """
 
     def __init__(self) -> None:
         self.all: Bits = 0
