@@ -60,7 +60,7 @@ _FRONT = f"""
     CROSS JOIN LATERAL (
         SELECT {_SITES} FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
-    WHERE NOT e.id = ANY($4)
+    WHERE NOT e.id IN (SELECT unnest($4))
     {_IN_ORDER}"""
 _COLUMNS = "id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites"
 _LOOK = f"SELECT {_COLUMNS} FROM ({_LOCKED.format(near=_FRONT, wanted='$5', others='')}) AS mine"
