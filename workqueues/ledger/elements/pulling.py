@@ -6,7 +6,6 @@ Those that pull at the same time are served in one transaction, in the order of 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -15,24 +14,15 @@ from typing import Any, NamedTuple
 from django.db import transaction
 
 from broker_site.foundation.agency.batches import concerns_all
-from broker_site.foundation.kernel.dice import dice
 from workqueues.ledger.child_brokers import child_with
+from workqueues.ledger.elements.acquiring import Wish, acquire, next_of_all, wish_of
 from workqueues.ledger.elements.contacts import check_child, if_as_known
 from workqueues.ledger.elements.hand_over import Consignment, Given, hand_over
-from workqueues.ledger.elements.next_waiting import WaitingElement, next_waiting
 from workqueues.ledger.elements.pulling_children import PullingChild, lock_pulling
 from workqueues.ledger.installation import Identity
 from workqueues.models import ChildBroker
 from workqueues.queries.speakers import Speaker
-from workqueues.rules.elements import acquisition
-from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull, PulledHead
-from workqueues.rules.elements.site_slots import SiteSlots, slots
-
-ROUNDS = 20
-"""So often the next elements are looked at, where sites became full on the way."""
-WAITS = 3
-"""So often they are looked at again where others have just locked some: they take these, or let go of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +94,23 @@ def _pull_together(pulls: Sequence[ChildPull], terms: PullTerms, now: datetime) 
         if answers:
             again = [children[key].speaker.id for key in answers]
             ChildBroker.objects.filter(id__in=again).update(last_contact=now)
-        consignments: list[Consignment] = []
-        for key, one in pulls:  # who asked first chooses first
-            if key in children and key not in answers:
-                taken = [element.id for before in consignments for element, _ in before.given]
-                consignments.append(_consignment(children[key], one, terms, taken))
-        answers |= _hand_over(consignments, terms, now)
+        # Who asked first chooses first.
+        wishes = [wish_of(children[key], one, terms.most_held) for key, one in pulls if key in children and key not in answers]
+        answers |= _hand_over(_consignments(wishes, terms), terms, now)
     return {key: _pulled(children[key], here[key], answers[key]) for key in children}
 
 
-def _consignment(child: PullingChild, said: Pull, terms: PullTerms, taken: Sequence[int]) -> Consignment:
-    """What a child gets; `taken`: elements that others get in this transaction."""
-    why = _refusals(child, said, terms.most_held)
-    given = [] if why else _acquire(child, said, why, terms.most_held - child.held, taken)
-    told = [_told(one, terms) for one in sorted(given, key=_in_order)]
-    return Consignment(child.credential, child.speaker, said, given, {"why": dict(+why), "told": _TOLD, "elements": told})
+def _consignments(wishes: Sequence[Wish], terms: PullTerms) -> list[Consignment]:
+    """What the children get, one after the other."""
+    front, taken = next_of_all(wishes), set[int]()
+    consignments: list[Consignment] = []
+    for wish in wishes:
+        given = acquire(wish, front, taken)
+        taken.update(element.id for element, _ in given)
+        told = [_told(one, terms) for one in sorted(given, key=_in_order)]
+        answer = {"why": dict(+wish.why), "told": _TOLD, "elements": told}
+        consignments.append(Consignment(wish.child.credential, wish.child.speaker, wish.said, given, answer))
+    return consignments
 
 
 def _hand_over(consignments: Sequence[Consignment], terms: PullTerms, now: datetime) -> dict[int, Mapping[str, Any]]:
@@ -137,64 +129,6 @@ def _hand_over(consignments: Sequence[Consignment], terms: PullTerms, now: datet
 
 def _pulled(child: PullingChild, me: Identity, answer: Mapping[str, Any]) -> Pulled:
     return Pulled(child.speaker, me, {**_in_words(answer), "steered": json.loads(child.steered or "[]")})
-
-
-def _refusals(child: PullingChild, said: Pull, most_held: int) -> Counter[str]:
-    """Why the child gets nothing at all, with numbers; empty where it may."""
-    why: Counter[str] = Counter()
-    if said.draining or child.is_drained:
-        why["draining"] = 1
-    if said.free_jobs is not None and said.free_jobs <= 0:
-        why["no_free_job"] = 1
-    if child.negotiating:
-        why["negotiating"] = child.negotiating
-    if child.held >= most_held:
-        why["holds_most"] = most_held
-    return why
-
-
-def _acquire(child: PullingChild, said: Pull, why: Counter[str], most: int, taken: Sequence[int]) -> list[Given]:
-    """Go through the elements in order, page by page, until the child has as many as it wants, or as it may have, or nothing more
-    has a slot.
-    """
-    room: Mapping[str, float] = slots(
-        {name: SiteSlots(site.state, site.pending_slots, site.running_slots) for name, site in said.sites.items()}, "pull"
-    )
-    counts: acquisition.JobCounts = {site: {int(priority): n for priority, n in jobs.items()} for site, jobs in said.jobs.items()}
-    room = {site: n for site, n in room.items() if n > 0}
-    chance = dice("pull", child.speaker.name, str(said.key))  # the same pull always chooses the same sites
-    given: list[Given] = []
-    seen = list(taken)
-    waits = 0
-    for _ in range(ROUNDS + len(room)):
-        wanted = min(said.most, most) - len(given)
-        if not wanted or not room:
-            break
-        page = next_waiting(room, child.team, child.vo, seen, wanted)
-        acquired = acquisition.acquire(_elements(page.mine), room, chance, counts=counts, most=wanted)
-        by_id = {str(one.id): one for one in page.mine}
-        given += [Given(by_id[element.id], site) for element, site in acquired.elements]
-        waits += page.others_hold
-        if len(page.mine) < wanted and not 0 < waits <= WAITS:
-            break
-        counts = acquired.counts
-        seen += [one.id for one in page.mine]
-        if page.mine:  # a site that is full for the last of them is full for all that come after it
-            last = page.mine[-1].priority
-            room = {site: n for site, n in room.items() if acquisition.has_slot(last, n, counts.get(site, {}))}
-    if not given and not +why:
-        why["in_other_hands" if waits else "nothing_waits"] = 1
-    return given
-
-
-def _elements(waiting: Sequence[WaitingElement]) -> list[acquisition.Element]:
-    wishes = {sites: SiteWishes(included=sites) for sites in {tuple(one.sites) for one in waiting}}
-    return [
-        acquisition.Element(
-            id=str(one.id), priority=one.priority, created=one.task_id, jobs=one.jobs, wishes=wishes[tuple(one.sites)]
-        )
-        for one in waiting
-    ]
 
 
 def _in_order(given: Given) -> tuple[int, int, int]:
