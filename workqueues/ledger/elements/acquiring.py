@@ -6,7 +6,8 @@ Children that pull together have a first look in common; who finds too few there
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from broker_site.foundation.kernel.dice import dice
@@ -82,7 +83,7 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
     given: list[Given] = []
     seen = list(taken)
     waits = 0
-    page = Page([one for one in _for_child(front, wish) if one.id not in taken], others_hold=False)
+    page = Page(list(islice(_for_child(front, wish, taken), wish.most)), others_hold=False)
     is_whole = not page.mine
     for _ in range(ROUNDS + len(room)):
         wanted = wish.most - len(given)
@@ -107,15 +108,15 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
     return given
 
 
-def _for_child(front: Sequence[WaitingElement], wish: Wish) -> list[WaitingElement]:
+def _for_child(front: Sequence[WaitingElement], wish: Wish, taken: Collection[int]) -> Iterator[WaitingElement]:
     """Those that a child may have, each with the sites of it."""
     team, vo = wish.child.team, wish.child.vo
-    mine = [
-        one._replace(sites=[site for site in one.sites if site in wish.room])
-        for one in front
-        if (not team or not one.team or one.team == team) and (not vo or one.vo == vo)
-    ]
-    return [one for one in mine if one.sites]
+    for one in front:
+        of_team = not team or not one.team or one.team == team
+        if of_team and (not vo or one.vo == vo) and one.id not in taken:
+            sites = [site for site in one.sites if site in wish.room]
+            if sites:
+                yield one._replace(sites=sites)
 
 
 def _elements(waiting: Sequence[WaitingElement]) -> list[acquisition.Element]:
