@@ -112,15 +112,15 @@ def batch_tasks(db: None) -> list[Task]:
     parts=st.lists(PARTS, max_size=25),
     askers=st.lists(ASKERS, min_size=1, max_size=5),
     look=st.sampled_from(LOOKS),
-    spare=st.integers(0, 2),
+    many=st.sampled_from((0, 10, 1000)),
 )
 def test_a_batch_gives_what_the_rule_gives_one_after_the_other(
-    batch_tasks: list[Task], parts: list[Any], askers: list[Asker], look: tuple[Prepared, Prepared], spare: int
+    batch_tasks: list[Task], parts: list[Any], askers: list[Asker], look: tuple[Prepared, Prepared], many: int
 ) -> None:
     with transaction.atomic(), pytest.MonkeyPatch.context() as patched:
         patched.setattr(next_waiting, "NEXT", look[0])
         patched.setattr(next_waiting, "BEYOND_FRONT", look[1])
-        patched.setattr(acquiring, "SPARE", spare)
+        patched.setattr(next_waiting, "MANY", many)
         patched.setattr(acquiring, "dice", lambda *names: InOrder())
         wait(batch_tasks, parts)
         rows = list(Element.objects.select_related("group").order_by("id"))
@@ -155,7 +155,7 @@ def test_who_may_not_pull_spoils_nothing_for_those_beside_it() -> None:
     revoke_child(revoked, SYSTEM)
     assert told(pull_each([pull_of(other, plain())], TERMS, clock.now())) == [[rows[0].id]]
     Element.objects.filter(id=rows[0].id).update(status="Acquired")
-    another = {"instance": str(uuid4())}
+    another: dict[str, Any] = {"instance": str(uuid4())}
     pulls = [
         pull_of(revoked, plain()), pull_of(good, plain(2)), pull_of(circle, plain(instance=str(identity().instance))),
         pull_of(other, plain(**another)), pull_of(last, plain()),
