@@ -17,7 +17,7 @@ from brokerage.rules.placement.slots import JobGrants
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
 from workqueues.ledger.elements.taking_back import take_back
-from workqueues.ledger.holds import retry_all_later
+from workqueues.ledger.holds import LONGEST_OF_REST, rest_together, retry_all_later
 from workqueues.ledger.lost_claims import SUSPECT_AFTER
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -91,7 +91,7 @@ def generate(run: Run) -> int:
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
                 look_later("generate", FULL_S)  # pilots take jobs meanwhile, and nobody tells of the room that this makes
-            retry_all_later(run.id, run_state.full, QUEUES_FULL.reason, full_rest_s(tasks[0], throttle.claimable))
+            rest_together(run.id, run_state.full, QUEUES_FULL.reason, full_rest_s(tasks[0], throttle.claimable))
             if run_state.full and throttle.claimable > len(tasks) and run_state.grants.any_idle():
                 look("generate")  # a slot idles, and other tasks may find room where these did not
     finally:
@@ -154,5 +154,5 @@ def full_rest_s(task: Task, claimable: int) -> float:
 
     `task`: the first of them. One that is suspected of killing runs is taken alone, and rests longest, since each needs a run.
     """
-    rest_s = FULL_S * max(1, claimable // BATCH)
-    return LONGEST_FULL_S if task.agent_faults >= SUSPECT_AFTER else min(rest_s, LONGEST_FULL_S)
+    rest_s, longest_s = FULL_S * max(1, claimable // BATCH), LONGEST_FULL_S / LONGEST_OF_REST
+    return longest_s if task.agent_faults >= SUSPECT_AFTER else min(rest_s, longest_s)
