@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from random import Random
+from typing import Any
 from uuid import UUID, uuid4
 
 from broker_site.foundation.access.principal import SYSTEM
@@ -12,11 +12,12 @@ from broker_site.foundation.kernel import clock
 from workqueues.ledger.child_brokers import add_child, drain_child, revoke_child
 from workqueues.ledger.elements.groups import GroupKey, groups
 from workqueues.ledger.elements.moves import elements_born, move_elements
-from workqueues.ledger.elements.pulling import PullTerms, pull
-from workqueues.models import ChildBroker, Dataset, Element, ElementInbox, ElementInput, Installation, ParentBroker, Task
+from workqueues.ledger.elements.pulling import ChildPull, Pulled, PullTerms, pull_each
+from workqueues.models import ChildBroker, Dataset, Element, ElementInbox, ElementInput, ParentBroker, Task
 from workqueues.rules.elements.messages import PROTOCOL, Pull, SiteTold
 
-INCARNATION = UUID("00000000-0000-4000-8000-0000000000aa")
+CHILD: dict[str, Any] = {"instance": UUID(int=1), "incarnation": UUID(int=2)}
+"""Who a child is, as it says itself."""
 SITES = ("SITE_ALPHA", "SITE_BETA")
 NORTH_SITES = {
     "SITE_ALPHA": SiteTold(pending_slots=4, running_slots=6, running_jobs=5),
@@ -39,9 +40,7 @@ def make_tree(task: Task, n: int = 6) -> Tree:
     """A tree around a task that makes jobs. The child north has pulled one element, which runs; the others wait."""
     children = {name: add_child(name, "", "", SYSTEM).child for name in ("north", "south", "east", "west", "old")}
     _elements(task, n)
-    ask = ask_of(NORTH_SITES, most=1)
-    answer = pull(children["north"].id, ask, PullTerms(900.0, INCARNATION), Random(1), "child:north", clock.now())
-    (given,) = answer["elements"]
+    (given,) = pull(children["north"], ask_of(NORTH_SITES, most=1))["elements"]
     move_elements([given["id"]], "Acquired", "child:north", "north has it")
     move_elements([given["id"]], "Running", "child:north", "north makes jobs of it")
     Element.objects.filter(id=given["id"]).update(
@@ -51,7 +50,6 @@ def make_tree(task: Task, n: int = 6) -> Tree:
     ElementInput.objects.create(element_id=given["id"], try_nr=given["try_nr"], file_id=1, status="live")
     ElementInbox.objects.create(task=task, status="Running", counts={"Available": n - 1, "Running": 1}, percent_complete=5)
     _heard(children)
-    Installation.objects.get_or_create(defaults={"instance": uuid4(), "incarnation": INCARNATION, "why": "it began"})
     ParentBroker.objects.create(
         url="https://above.example.org/", instance=uuid4(), incarnation=uuid4(), version="0.1.0", protocol=PROTOCOL,
         last_contact=clock.now(), lineage=[str(uuid4())], last_error="certificate has expired", last_error_at=clock.now(),
@@ -63,11 +61,19 @@ def make_tree(task: Task, n: int = 6) -> Tree:
     return Tree(children, Element.objects.get(id=given["id"]), waiting, elsewhere)
 
 
+def pull(child: ChildBroker, said: Pull) -> dict[str, Any]:
+    """What a child is told; raises why not."""
+    (pulled,) = pull_each([ChildPull(child.credential_id, said)], PullTerms(900.0), clock.now())
+    if not isinstance(pulled, Pulled):
+        raise pulled
+    return pulled.answer
+
+
 def ask_of(sites: dict[str, SiteTold], most: int = 100, priority: int = 500, waiting: int = 0) -> Pull:
     """A pull of a child with these sites, at the first of which jobs of a priority wait."""
     jobs = {next(iter(sites)): {str(priority): waiting}} if waiting else {}
     return Pull(
-        protocol=PROTOCOL, version="0.1.0", instance=uuid4(), incarnation=uuid4(), now=clock.now(), key=uuid4(), sites=sites,
+        protocol=PROTOCOL, version="0.1.0", now=clock.now(), key=uuid4(), sites=sites, **CHILD,
         jobs=jobs, most=most,
     )  # fmt: skip
 
@@ -91,7 +97,7 @@ def _elements(task: Task, n: int) -> list[Element]:
 def _heard(children: dict[str, ChildBroker]) -> None:
     """North was just heard of, south a minute ago, east two hours ago with an error, west never."""
     now = clock.now()
-    told = {"version": "0.1.0", "protocol": PROTOCOL, "instance": uuid4(), "incarnation": uuid4()}
+    told = {"version": "0.1.0", "protocol": PROTOCOL, **CHILD}
     for name, age_s in (("north", 5), ("south", 60), ("east", 7200), ("old", 600)):
         ChildBroker.objects.filter(id=children[name].id).update(last_contact=now - timedelta(seconds=age_s), **told)
     ChildBroker.objects.filter(id=children["east"].id).update(

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 TOGETHER = "gridbroker.together"
 """In the environ of a request whose wish the server carries out with others: no header can bring it."""
 MOST = 32
-"""Wishes in one transaction."""
+"""How much the wishes in one transaction weigh together."""
 
 Matter = TypeVar("Matter")
 Result = TypeVar("Result")
@@ -24,19 +24,28 @@ Told = TypeVar("Told")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint(Generic[Matter, Result]):
-    """What is done with matters of one kind: a result for each, in their order. Those of one `key` never go together."""
+    """What is done with matters of one kind: a result for each, in their order. Those of one `key` never go together.
+
+    `weight`: for how many usual ones a matter counts, by what there is to do for it.
+    """
 
     do: Callable[[Sequence[Matter]], Sequence[Result]]
     key: Callable[[Matter], Hashable]
+    weight: Callable[[Matter], int] = lambda matter: 1
 
     def groups(self, matters: Sequence[Matter]) -> Iterator[list[int]]:
         """Which go together: their places. Of one key the first goes first."""
         left = list(range(len(matters)))
         while left:
             group: dict[Hashable, int] = {}
+            weight = 0
             for place in left:
-                if len(group) < MOST:
-                    group.setdefault(self.key(matters[place]), place)
+                if (key := self.key(matters[place])) in group:
+                    continue
+                weight += self.weight(matters[place])
+                if weight > MOST and group:
+                    break
+                group[key] = place
             taken = set(group.values())
             left = [place for place in left if place not in taken]
             yield sorted(taken)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
-from random import Random
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -17,21 +17,21 @@ from broker_site.foundation.access.jsonbody import read_object
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.kernel import clock
-from broker_site.foundation.kernel.dice import dice
 from broker_site.foundation.kernel.verdict import Problem
 from broker_site.foundation.outside_data import read
 from brokerage.api import tree_operations
+from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, in_words, json_answer
 from brokerage.queries.element_work import element_work
 from brokerage.queries.output_places import output_places
 from brokerage.queries.unknown_sites import SITE_NAMES
 from workqueues.ledger.child_brokers import child_of
-from workqueues.ledger.elements.contacts import TooSoon, meet, note_error, take_back_of_another
+from workqueues.ledger.elements.contacts import Circle, TooSoon, meet, note_error
 from workqueues.ledger.elements.lots import lot_of
-from workqueues.ledger.elements.pulling import PullTerms, pull
+from workqueues.ledger.elements.pulling import ChildPull, Pulled, PullTerms, pull_each
 from workqueues.ledger.elements.reports import GONE, ReportTerms, take_reports
 from workqueues.ledger.elements.returning import ReturnTerms
-from workqueues.ledger.installation import Identity, identity
+from workqueues.ledger.installation import Identity
 from workqueues.models import Element
 from workqueues.queries.speakers import Speaker
 from workqueues.rules.elements.messages import PROTOCOL, FetchWork, Hello, Pull, Report
@@ -51,15 +51,28 @@ TRIES_A_FILE = 20
 @requires("tree:pull")
 def pull_elements(request: HttpRequest) -> HttpResponse:
     """Elements for a child broker, as its sites have slots."""
-    child, me, ask = _heard(request, Pull)
-    if unknown := SITE_NAMES.unknown(ask.sites):
+    principal: Principal = request.principal  # type: ignore[attr-defined]
+    said = _said(request, Pull)
+    if unknown := SITE_NAMES.unknown(said.sites):
         told = f"the grid of this broker has no site {unknown[0]}"
-        note_error(child, told, clock.now())
+        note_error(child_of(principal), told, clock.now())
         raise Refused(422, BROKEN_RULES, told, [Problem(f"sites.{name}", "exists", told) for name in unknown[:20]])
+    return jointly(request, Wish(PULLS, ChildPull(principal.credential or 0, said), _tell_pulled))
+
+
+def _pull_each(pulls: Sequence[ChildPull]) -> Sequence[Pulled | Exception]:
     config = gdpconfig.component("elements")
-    terms = PullTerms(config["LEASE"], me.incarnation, config["MOST_HELD"])
-    given = pull(child.id, ask, terms, _dice(child, ask), f"child:{child.name}", clock.now())
-    return json_answer({**_reply(child, me), **given})
+    return pull_each(pulls, PullTerms(config["LEASE"], config["MOST_HELD"], config["RETURN_PAUSE"]), clock.now())
+
+
+PULLS = Joint(_pull_each, key=lambda pull: pull.credential, weight=lambda pull: max(1, pull.said.most))
+
+
+def _tell_pulled(pulled: Pulled | Exception) -> HttpResponse:
+    """Refused where it may not; raises what was in the way."""
+    if isinstance(pulled, Pulled):
+        return json_answer({**_reply(pulled.child, pulled.me), **pulled.answer})
+    raise _refusal(pulled) if isinstance(pulled, (Circle, TooSoon)) else pulled
 
 
 @tree_operations.WORK
@@ -99,39 +112,35 @@ def report_elements(request: HttpRequest) -> HttpResponse:
     return json_answer({**_reply(child, me), "elements": [asdict(verdict) for verdict in verdicts]})
 
 
-def _heard(request: HttpRequest, kind: type[T]) -> tuple[Speaker, Identity, T]:
-    """Who speaks, who is spoken to, and what is said. Refused where it speaks another version, or would be above us too.
-
-    A pull notes by itself that the child spoke.
-    """
-    principal: Principal = request.principal  # type: ignore[attr-defined]
-    child = child_of(principal)
-    me = Identity(*child.here) if child.here else identity()
+def _said(request: HttpRequest, kind: type[T]) -> T:
+    """What a child says. Refused, and noted with the child, where it speaks another version or breaks a rule."""
     body = read_object(request)
-    if (version := body.get("protocol")) != PROTOCOL:
-        told = f"this broker speaks version {PROTOCOL} of the messages between brokers, not {str(version)[:20]}"
-        note_error(child, told, clock.now())
-        raise Refused(422, "Another version", told, [Problem("protocol", "choice", told)])
+    version = body.get("protocol")
     try:
-        said = in_words(partial(read, kind), body)
+        if version != PROTOCOL:
+            told = f"this broker speaks version {PROTOCOL} of the messages between brokers, not {str(version)[:20]}"
+            raise Refused(422, "Another version", told, [Problem("protocol", "choice", told)])
+        return in_words(partial(read, kind), body)
     except Refused as refused:
-        note_error(child, refused.detail, clock.now())
+        note_error(child_of(request.principal), refused.detail, clock.now())  # type: ignore[attr-defined]
         raise
-    if said.instance in (me.instance, *child.above):
-        told = "this broker is its own child" if said.instance == me.instance else "the child is above this broker already"
-        note_error(child, told, clock.now())
-        raise Refused(409, "A circle of brokers", told, [Problem("instance", "circle", told)])
-    _meet(child, said)
-    return child, me, said
 
 
-def _meet(child: Speaker, said: Hello) -> None:
-    """Refused for one of two brokers that have one token."""
-    note = take_back_of_another if isinstance(said, Pull) else meet
+def _heard(request: HttpRequest, kind: type[T]) -> tuple[Speaker, Identity, T]:
+    """Who speaks, who is spoken to, and what is said; noted with the child. Refused for who may not be its child."""
+    said = _said(request, kind)
+    child = child_of(request.principal)  # type: ignore[attr-defined]
     try:
-        note(child, said, clock.now(), gdpconfig.value("elements", "RETURN_PAUSE"))
-    except TooSoon as fault:
-        raise Refused(409, "Another broker speaks", str(fault), [Problem("incarnation", "another", str(fault))]) from None
+        return child, meet(child, said, clock.now(), gdpconfig.value("elements", "RETURN_PAUSE")), said
+    except (Circle, TooSoon) as fault:
+        raise _refusal(fault) from None
+
+
+def _refusal(fault: Circle | TooSoon) -> Refused:
+    """For one of two brokers that have one token, or one that is above this broker."""
+    if isinstance(fault, Circle):
+        return Refused(409, "A circle of brokers", str(fault), [Problem("instance", "circle", str(fault))])
+    return Refused(409, "Another broker speaks", str(fault), [Problem("incarnation", "another", str(fault))])
 
 
 def _reply(child: Speaker, me: Identity) -> dict[str, Any]:
@@ -143,11 +152,6 @@ def _reply(child: Speaker, me: Identity) -> dict[str, Any]:
         "now": clock.now().isoformat(),
         "lineage": [str(name) for name in (me.instance, *child.above)],
     }
-
-
-def _dice(child: Speaker, ask: Pull) -> Random:
-    """The same pull is always answered by the same choice of sites."""
-    return dice("pull", child.name, str(ask.key))
 
 
 def _storages(ask: Report) -> frozenset[str]:

@@ -77,10 +77,7 @@ MOVES = {
     ("workqueues/ledger/elements/moves.py", "_MOVE"): "the move of elements",
     ("workqueues/ledger/elements/inboxes.py", "_OPEN"): "birth of an inbox, which has no machine: it follows its elements",
     ("workqueues/ledger/elements/inboxes.py", "_follow"): "an inbox follows its elements and never goes back: inbox_state",
-    (
-        "workqueues/ledger/elements/pulling.py",
-        "_GIVE",
-    ): "the move to Negotiating, with whose it is: the hot path",
+    ("workqueues/ledger/elements/hand_over.py", "_HAND_OVER"): "the move to Negotiating, with whose it is: the hot path",
     ("workqueues/ledger/elements/files.py", "_FREE"): f"picked -> ready, of elements; {_FILES}",
     ("workqueues/ledger/elements/files.py", "_PICK_AGAIN"): f"ready -> picked, of elements; {_FILES}",
     ("workqueues/ledger/elements/files.py", "_USE"): f"picked -> running, of elements; {_FILES}",

@@ -11,7 +11,7 @@ from django.test import TestCase
 from benchmarks.filling_elements import ELEMENTS, GUARDED, Child, fill_world
 from broker_site.foundation.sql.prepared import Prepared
 from tests.ledger.plans import Plan, partial_indexes, plan_of_prepared, plans
-from workqueues.ledger.elements import next_waiting, pulling
+from workqueues.ledger.elements import hand_over, next_waiting, pulling_children
 from workqueues.ledger.elements.asides import follow_tasks
 from workqueues.ledger.elements.groups import remove_empty_groups
 from workqueues.ledger.elements.inboxes import refresh_inboxes
@@ -59,11 +59,11 @@ class ManyElements(TestCase):
         indexes = {
             "next_elements": "element_in_order",
             "elements_beyond_front": "element_waiting",
-            "pulling_child": "element_negotiating",
+            "pulling_children": "element_negotiating",
             "hand_over_elements": "workqueues_childbroker",
             "speaking_child": "workqueues_childbroker",
         }
-        constants = [value for module in (next_waiting, pulling, speakers) for value in vars(module).values()]
+        constants = [value for module in (next_waiting, pulling_children, hand_over, speakers) for value in vars(module).values()]
         statements = {value.name: value for value in constants if isinstance(value, Prepared)}
         self.assertEqual(statements.keys(), indexes.keys())
         with connection.cursor() as cursor:

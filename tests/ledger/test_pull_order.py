@@ -18,11 +18,11 @@ from broker_site.foundation.kernel import clock
 from broker_site.foundation.outside_data import read
 from broker_site.foundation.sql.prepared import Prepared
 from tests.builders import grid, parameters, submitted
+from tests.tree_of_brokers import CHILD, pull
 from workqueues.ledger.child_brokers import add_child
 from workqueues.ledger.elements import next_waiting
 from workqueues.ledger.elements.groups import GroupKey, groups
 from workqueues.ledger.elements.moves import elements_born
-from workqueues.ledger.elements.pulling import PullTerms, pull
 from workqueues.ledger.moves import move_task
 from workqueues.models import ChildBroker, Dataset, Element, Task
 from workqueues.rules.elements.acquisition import Element as Waiting
@@ -93,7 +93,7 @@ def wait(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Element]:
 
 def asking(slots: Mapping[str, int], jobs: Mapping[str, Mapping[int, int]], most: int) -> Pull:
     said: dict[str, Any] = {
-        "protocol": 1, "version": "1", "instance": str(uuid4()), "incarnation": str(uuid4()), "now": clock.now().isoformat(),
+        "protocol": 1, "version": "1", "now": clock.now().isoformat(), **CHILD,
         "key": str(uuid4()), "most": most, "sites": {s: {"pending_slots": n, "running_slots": 0} for s, n in slots.items()},
         "jobs": {site: {str(priority): n for priority, n in of.items()} for site, of in jobs.items()},
     }  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_pull_gives_what_the_rule_gives_over_all_that_waits(
         rows = wait(tasks, parts)
         child = add_child(f"c{uuid4().hex[:8]}", team, "", SYSTEM).child
         ask = asking(slots, jobs, most)
-        answer = pull(child.id, ask, PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+        answer = pull(child, ask)
         waiting = [
             Waiting(str(row.id), row.priority, row.task_id, row.jobs, SiteWishes(sites), of_team)
             for row, (_, _, _, sites, of_team) in zip(rows, parts, strict=True)
@@ -170,7 +170,7 @@ def test_pulls_at_once_give_no_element_twice_and_leave_none() -> None:
         got: list[int] = []
         try:
             for _ in range(60):
-                answer = pull(child.id, asking({"A": 1000}, {}, 3), PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+                answer = pull(child, asking({"A": 1000}, {}, 3))
                 if not (given := [one["id"] for one in answer["elements"]]) and not answer["why"].get("in_other_hands"):
                     break
                 got += given
@@ -194,5 +194,5 @@ def test_of_two_looks_together_the_older_element_is_first(monkeypatch: pytest.Mo
     page = next_waiting.next_waiting(["A"], "", "", [], 2)
     assert [one.id for one in page.mine] == [older.id, younger.id]
     child = add_child("west", "", "", SYSTEM).child
-    answer = pull(child.id, asking({"A": 1}, {}, 2), PullTerms(60.0, uuid4()), Random(1), "test", clock.now())
+    answer = pull(child, asking({"A": 1}, {}, 2))
     assert [one["id"] for one in answer["elements"]] == [older.id]

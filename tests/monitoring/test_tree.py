@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from random import Random
 from typing import Any
 from uuid import uuid4
 
@@ -20,8 +19,7 @@ from brokerage.models import Job
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.monitoring.answers import MOST_STATEMENTS, counted, text
-from tests.tree_of_brokers import INCARNATION, NORTH_SITES, Tree, ask_of, make_tree
-from workqueues.ledger.elements.pulling import PullTerms, pull
+from tests.tree_of_brokers import NORTH_SITES, Tree, ask_of, make_tree, pull
 from workqueues.models import ChildBroker, PulledElement, Task
 
 pytestmark = pytest.mark.django_db
@@ -130,9 +128,7 @@ def test_elements_of_other_vos_are_as_if_they_were_not_there(tree: Tree) -> None
 
 def test_every_ask_that_the_page_calls_free_is_met_by_a_pull(ada: Client, tree: Tree) -> None:
     assert reasons(ada, tree.waiting.id)["north"] == []
-    answer = pull(
-        tree.children["north"].id, ask_of(NORTH_SITES), PullTerms(900.0, INCARNATION), Random(1), "child:north", clock.now()
-    )
+    answer = pull(tree.children["north"], ask_of(NORTH_SITES))
     assert tree.waiting.id in [each["id"] for each in answer["elements"]]
     assert tree.elsewhere.id not in [each["id"] for each in answer["elements"]]
 

@@ -40,7 +40,12 @@ class NewToken(NamedTuple):
 
 def child_of(principal: Principal) -> Speaker:
     """The child broker whose token was shown; Refused(401) once that is revoked, whatever this process remembers of it."""
-    child = speaker(principal.credential or 0)
+    return child_with(principal.credential or 0)
+
+
+def child_with(credential: int) -> Speaker:
+    """The child broker with this credential; Refused(401) once that is revoked."""
+    child = speaker(credential)
     if child is None:
         raise not_authenticated("The token of this child broker was revoked.")
     return child

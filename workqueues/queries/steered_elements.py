@@ -7,9 +7,9 @@ from workqueues.states.elements import ELEMENT
 
 STEERED = f"""
 SELECT e.id, e.try_nr FROM workqueues_element e JOIN workqueues_task t ON t.id = e.task_id
-WHERE e.child_id = $1 AND e.status IN ({ELEMENT.at_work.sql}) AND (e.priority <> t.current_priority
+WHERE e.child_id = c.id AND e.status IN ({ELEMENT.at_work.sql}) AND (e.priority <> t.current_priority
     OR t.status_since > e.told_at OR e.status = 'CancelRequested' AND e.status_since > e.told_at)
 ORDER BY e.id LIMIT {MOST_ELEMENTS}"""
-"""Elements, and their tries, of the child $1 that it should report now, to be told what is wished of them; else it reports a
+"""Elements, and their tries, of the child `c` that it should report now, to be told what is wished of them; else it reports a
 quiet one after half of its lease. The priority of one at work is that which its child was told last.
 """

@@ -5,7 +5,9 @@ Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 import psycopg2
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -69,6 +71,11 @@ def run_together(calls: list[Call]) -> Rows:
     except psycopg2.Error:
         with django.wrap_database_errors:
             raise
+
+
+def array_text(values: Iterable[bool | float | UUID | None]) -> str:
+    """An array as PostgreSQL reads it: psycopg2 would quote one value after the other, and knows no type of an empty one."""
+    return f"{{{','.join('NULL' if value is None else str(value) for value in values)}}}"
 
 
 def _connection() -> DatabaseWrapper:

@@ -63,19 +63,19 @@ def _wait(n: int, sites: list[str]) -> None:
 
 
 def _child(number: int) -> int:
+    """The credential of a new child broker."""
     from broker_site.foundation.access.principal import SYSTEM
     from workqueues.ledger.child_brokers import add_child
 
-    return int(add_child(f"child{number}", "", "", SYSTEM).child.id)
+    return int(add_child(f"child{number}", "", "", SYSTEM).child.credential_id)
 
 
 def _pull_all(child: int, slots: Mapping[str, int]) -> list[int]:
     """What one broker gets until it is told that nothing waits; it says of each that it has it."""
     from broker_site.foundation.kernel import clock
-    from broker_site.foundation.kernel.dice import dice
     from broker_site.foundation.outside_data import read
     from workqueues.ledger.elements.moves import move_elements
-    from workqueues.ledger.elements.pulling import PullTerms, pull
+    from workqueues.ledger.elements.pulling import ChildPull, Pulled, PullTerms, pull_each
     from workqueues.rules.elements.messages import Pull
 
     said: dict[str, Any] = {"protocol": 1, "version": "1", "instance": str(uuid4()), "incarnation": str(uuid4()), "most": AT_ONCE}
@@ -83,7 +83,10 @@ def _pull_all(child: int, slots: Mapping[str, int]) -> list[int]:
     got: list[int] = []
     while True:
         ask = read(Pull, {**said, "now": clock.now().isoformat(), "key": str(uuid4())})
-        answer = pull(child, ask, PullTerms(60.0, uuid4()), dice(VO, str(child)), VO, clock.now())
+        (pulled,) = pull_each([ChildPull(child, ask)], PullTerms(60.0), clock.now())
+        if not isinstance(pulled, Pulled):
+            raise pulled
+        answer = pulled.answer
         elements = [int(one["id"]) for one in answer["elements"]]
         move_elements(elements, "Acquired", VO, "it has them", ("Negotiating",))
         got += elements

@@ -21,7 +21,8 @@ BEYOND = 20
 
 
 class WaitingElement(NamedTuple):
-    """A locked element that waits, with the number that a try of it gets, and the sites of the child at which it may run."""
+    """A locked element that waits, with the number that a try of it gets, and the sites, of those asked for, at
+    which it may run."""
 
     id: int
     task_id: int
@@ -32,6 +33,7 @@ class WaitingElement(NamedTuple):
     vo: str
     try_nr: int
     sites: Sequence[str]
+    team: str
 
 
 class Page(NamedTuple):
@@ -49,32 +51,32 @@ _MAKES = f"""CROSS JOIN LATERAL (
 _SITES = "ARRAY(SELECT s FROM unnest($1) AS s WHERE s = ANY(g.sites)) AS sites"
 # Looked at once more when the lock is had; CASE, as the planner takes an equality for one that few rows fulfil.
 _LOCKED = """
-    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, n.task_name, n.vo, n.sites
+    SELECT e.id, e.task_id, e.priority, e.jobs, e.n_files, n.task_name, n.vo, n.sites, n.team
     FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
     WHERE e.status = 'Available' AND CASE e.group_id WHEN n.group_id THEN TRUE END {others}
     ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
 _FRONT = f"""
-    SELECT e.id, e.priority, e.task_id, e.group_id, t.task_name, t.vo, g.sites FROM (
+    SELECT e.id, e.priority, e.task_id, e.group_id, t.task_name, t.vo, g.sites, g.team FROM (
         SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
         WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
     CROSS JOIN LATERAL (
-        SELECT {_SITES} FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
+        SELECT {_SITES}, g.team FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
-    WHERE NOT e.id = ANY($4)
+    WHERE NOT e.id IN (SELECT unnest($4))
     {_IN_ORDER}"""
-_COLUMNS = "id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites"
+_COLUMNS = "id, task_id, priority, jobs, n_files, task_name, vo, nextval('workqueues_element_try'), sites, team"
 _LOOK = f"SELECT {_COLUMNS} FROM ({_LOCKED.format(near=_FRONT, wanted='$5', others='')}) AS mine"
 _OF_GROUP = f"""CROSS JOIN LATERAL (
         SELECT e.id, e.priority, e.task_id, t.task_name, t.vo FROM workqueues_element e {_MAKES}
         WHERE e.group_id = g.id AND e.status = 'Available' AND NOT e.is_aside AND NOT e.id = ANY($4)
         {_IN_ORDER} LIMIT {{n}}) e"""
 _HEADS = f"""
-    SELECT g.id AS group_id, g.sites, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
+    SELECT g.id AS group_id, g.sites, g.team, e.priority, e.task_id, e.id, row_number() OVER ({_IN_ORDER}) AS place
     FROM workqueues_elementgroup g {_OF_GROUP.format(n=1)} WHERE {_MAY}"""
 """The first element of every group that may be."""
 _OF_FIRST_GROUPS = f"""
-    SELECT e.id, e.priority, e.task_id, g.id AS group_id, e.task_name, e.vo, g.sites
-    FROM (SELECT g.group_id AS id, {_SITES} FROM heads g WHERE g.place <= {{groups}} OFFSET 0) g
+    SELECT e.id, e.priority, e.task_id, g.id AS group_id, e.task_name, e.vo, g.sites, g.team
+    FROM (SELECT g.group_id AS id, g.team, {_SITES} FROM heads g WHERE g.place <= {{groups}} OFFSET 0) g
     {_OF_GROUP.format(n=f"$5 + {BEYOND}")}
     WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
     {_IN_ORDER}"""
@@ -108,6 +110,11 @@ def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int]
     if len(mine) == n:
         return Page(mine, others_hold=False)
     rows = BEYOND_FRONT.run(*child, [*seen, *(one.id for one in mine)], n - len(mine))
-    mine += [WaitingElement(*row[:9]) for row in rows if row[0] is not None]
+    mine += [WaitingElement(*row[:-1]) for row in rows if row[0] is not None]
     mine.sort(key=lambda one: (-one.priority, one.task_id, one.id))  # what was let go of since the first look may come before
-    return Page(mine, rows[0][9])
+    return Page(mine, rows[0][-1])
+
+
+def next_in_order(sites: Collection[str], n: int) -> list[WaitingElement]:
+    """Lock the next `n` elements, as far as they are at the front, of groups with one of these sites, for any team and VO."""
+    return [WaitingElement(*row) for row in NEXT.run(sorted(sites), "", "", [], n)]
