@@ -16,6 +16,7 @@ from brokerage.queries.placement_rounds import last_change
 from brokerage.rules.placement.slots import JobGrants
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.claims_ahead import claim_ahead
 from workqueues.ledger.elements.taking_back import take_back
 from workqueues.ledger.holds import LONGEST_OF_REST, rest_together, retry_all_later
 from workqueues.ledger.lost_claims import SUSPECT_AFTER
@@ -28,7 +29,9 @@ BATCH = 20
 TAKEN_BACK = 1000
 """So many files that wait for child brokers own queues take back at a time, where they have room."""
 LONGEST_FULL_S = 30.0
-"""The longest that a task rests whose queues are full, s. Room that is made ends no such rest."""
+"""The longest that a task rests whose queues are full, s. Room that is made ends no such rest, but where it would go to tasks of
+lower priority.
+"""
 
 SCOUTS_MADE = "its other jobs are made once its first ones, the scouts, have shown what they need"
 SCOUTS_REST_S = 3600.0
@@ -81,6 +84,9 @@ def generate(run: Run) -> int:
         tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
             return 0
+        if tasks[0].agent_faults < SUSPECT_AFTER:  # such a one is taken alone
+            full = QUEUES_FULL.reason
+            tasks = claim_ahead(run.id, run.claim_s, tasks, TASK.generating, full, LONGEST_FULL_S, BATCH)
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
         run_state = GenerateRun(run, tasks, begin(run.now), queue_ids, throttle, stale_feeds(run.now), KEPT.unused())
         try:

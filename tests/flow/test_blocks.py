@@ -146,3 +146,21 @@ def test_tasks_whose_queues_are_full_end_their_rests_together(
     take(queues[1])
     run_agent("generate", looked=True)
     assert Counter(Job.objects.values_list("task_id", flat=True)) == {low.id: 7, high.id: 2}
+
+
+def test_room_goes_to_a_task_of_high_priority_that_rests_before_one_of_low_priority_that_does_not(
+    queues: list[ComputingQueue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of a task with many others beside it is long; the room of pilots that end meanwhile was all for the others."""
+    monkeypatch.setattr(generate, "FULL_S", 20.0)
+    generated("low")
+    submitted(parameters("high", nEvents=20, nEventsPerJob=1, taskPriority=900))
+    for agent in ("refine", "feed", "assign", "generate"):
+        run_agent(agent, looked=True)
+    low, high = Task.objects.order_by("id")
+    assert high.next_look_at is not None
+    take(queues[1])
+    Task.objects.filter(id=low.id).update(next_look_at=None)
+    run_agent("generate", looked=True)
+    assert Counter(Job.objects.values_list("task_id", flat=True)) == {low.id: 7, high.id: 2}
+    assert not Task.objects.exclude(locked_by="").exists()
