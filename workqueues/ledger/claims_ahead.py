@@ -16,7 +16,7 @@ WITH chosen AS MATERIALIZED (
     SELECT t.id FROM workqueues_task t
     WHERE t.status = ANY(%(statuses)s) AND t.next_look_at > now() AND t.next_look_at <= now() + make_interval(secs => %(longest)s)
         AND t.locked_by = '' AND t.error_dialog = %(reason)s AND t.agent_faults < {SUSPECT_AFTER}
-        AND {WORK["unused inputs"]} AND EXISTS (
+        AND t.current_priority > %(least)s AND {WORK["unused inputs"]} AND EXISTS (
             SELECT FROM workqueues_task c WHERE c.id = ANY(%(claimed)s) AND c.current_priority < t.current_priority
                 AND c.vo = t.vo AND c.prod_source_label = t.prod_source_label AND c.gshare = t.gshare
                 AND c.work_queue_id IS NOT DISTINCT FROM t.work_queue_id AND c.resource_type = t.resource_type)
@@ -41,8 +41,9 @@ def claim_ahead(
         "reason": reason,
         "longest": longest_s,
     }
+    least = min(task.current_priority for task in tasks)  # most often nobody is ahead, and no more is looked at
     with connection.cursor() as cursor:
-        cursor.execute(_AHEAD, {**values, "claimed": [task.id for task in tasks], "limit": limit})
+        cursor.execute(_AHEAD, {**values, "claimed": [task.id for task in tasks], "limit": limit, "least": least})
         ids = [id_ for (id_,) in cursor.fetchall()]
     return in_turn(tasks, Task.objects.filter(id__in=ids, locked_by=run_id)) if ids else list(tasks)
 
