@@ -114,10 +114,9 @@ def report_elements(request: HttpRequest) -> HttpResponse:
 
 def _said(request: HttpRequest, kind: type[T]) -> T:
     """What a child says. Refused, and noted with the child, where it speaks another version or breaks a rule."""
-    body = read_object(request)
-    version = body.get("protocol")
     try:
-        if version != PROTOCOL:
+        body = read_object(request)
+        if (version := body.get("protocol")) != PROTOCOL:
             told = f"this broker speaks version {PROTOCOL} of the messages between brokers, not {str(version)[:20]}"
             raise Refused(422, "Another version", told, [Problem("protocol", "choice", told)])
         return in_words(partial(read, kind), body)
