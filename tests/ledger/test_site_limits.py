@@ -175,7 +175,7 @@ def test_a_matching_process_waits_for_no_block_that_is_handed_back(room: SiteRoo
     configure("SITE_BLOCK_LIFE", "50ms")
     ad(100, 100, 0, 0)
     assert room.take(SITE, 5) == 5
-    with locked(f"SELECT FROM brokerage_siteadvertisement WHERE site_id = '{SITE}' FOR UPDATE"):  # noqa: S608 - a constant
+    with locked(f"SELECT FROM brokerage_siteadvertisement WHERE site_id = '{SITE}' FOR UPDATE"):
         time.sleep(0.5)  # the block is being handed back
         began = time.monotonic()
         room.give_back(SITE, 0)
