@@ -59,6 +59,8 @@ class ManyElements(TestCase):
         indexes = {
             "next_elements": "element_in_order",
             "elements_beyond_front": "element_waiting",
+            "many_elements": "element_in_order",
+            "pulling_child": "element_negotiating",
             "pulling_children": "element_negotiating",
             "hand_over_elements": "workqueues_childbroker",
             "speaking_child": "workqueues_childbroker",

@@ -78,7 +78,7 @@ def make_tasks() -> list[Task]:
 
 def wait(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Element]:
     """Elements that wait, one for each part, without files."""
-    keys = [GroupKey("demo", team, tuple(sorted(sites))) for _, _, _, sites, team in parts]
+    keys = [GroupKey(tasks[which].vo, team, tuple(sorted(sites))) for which, _, _, sites, team in parts]
     ids = groups(set(keys)) if keys else {}
     rows = [
         Element(
@@ -91,11 +91,11 @@ def wait(tasks: Sequence[Task], parts: Sequence[Part]) -> list[Element]:
     return rows
 
 
-def asking(slots: Mapping[str, int], jobs: Mapping[str, Mapping[int, int]], most: int) -> Pull:
+def asking(slots: Mapping[str, int], jobs: Mapping[str, Mapping[int, int]], most: int, **more: Any) -> Pull:
     said: dict[str, Any] = {
         "protocol": 1, "version": "1", "now": clock.now().isoformat(), **CHILD,
         "key": str(uuid4()), "most": most, "sites": {s: {"pending_slots": n, "running_slots": 0} for s, n in slots.items()},
-        "jobs": {site: {str(priority): n for priority, n in of.items()} for site, of in jobs.items()},
+        "jobs": {site: {str(priority): n for priority, n in of.items()} for site, of in jobs.items()}, **more,
     }  # fmt: skip
     return read(Pull, said)
 
@@ -189,7 +189,9 @@ def test_pulls_at_once_give_no_element_twice_and_leave_none() -> None:
 def test_of_two_looks_together_the_older_element_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """What another had locked at the first look is free at the second."""
     older, younger = wait(make_tasks(), [(0, 1, 1, {"A"}, ""), (0, 1, 1, {"A"}, "")])
-    passed_over = next_waiting.NEXT.sql.replace("NOT e.id = ANY($4)", f"NOT e.id = ANY($4) AND e.id <> {older.id}")
+    seen = "NOT e.id IN (SELECT unnest($4))"
+    passed_over = next_waiting.NEXT.sql.replace(seen, f"{seen} AND e.id <> {older.id}")
+    assert passed_over != next_waiting.NEXT.sql
     monkeypatch.setattr(next_waiting, "NEXT", Prepared("next_but_one", next_waiting.TYPES, passed_over))
     page = next_waiting.next_waiting(["A"], "", "", [], 2)
     assert [one.id for one in page.mine] == [older.id, younger.id]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from broker_site.roof.web.joint_lane import JOIN_S, JointLane, Unfinished
-from brokerage.api.joint_verbs import Joint, Wish, carry_out
+from brokerage.api.joint_verbs import MOST, Joint, Wish, carry_out
 
 
 @dataclass(slots=True)
@@ -150,3 +150,24 @@ def test_wishes_of_one_kind_go_together_but_never_two_of_one_key() -> None:
     assert done == [("beat", [1, 2, 3]), ("beat", [1]), ("end", [1, 13])]
     assert [told[place] for place in (0, 2, 3)] == ["BEAT 1", "BEAT 2", "Beat 1"]
     assert [type(told[place]) for place in (1, 4, 5)] == [RuntimeError, RuntimeError, IndexError]
+
+
+@pytest.mark.parametrize(
+    ("weights", "groups"),
+    [
+        ([1] * (MOST + 1), [list(range(MOST)), [MOST]]),
+        ([MOST - 1, 1, 1], [[0, 1], [2]]),
+        ([1, 1000, 1, 1], [[0], [1], [2, 3]]),
+        ([1000, 1000], [[0], [1]]),
+        ([], []),
+    ],
+)
+def test_heavy_matters_go_with_fewer_others_and_nobody_is_passed(weights: list[int], groups: list[list[int]]) -> None:
+    joint: Joint[Any, Any] = Joint(lambda matters: [], key=lambda matter: matter[0], weight=lambda matter: matter[1])
+    assert list(joint.groups(list(enumerate(weights)))) == groups
+
+
+def test_of_one_key_the_first_goes_first_however_heavy_it_is() -> None:
+    joint: Joint[Any, Any] = Joint(lambda matters: [], key=lambda matter: matter[0], weight=lambda matter: matter[1])
+    matters = [("b", 1), ("a", MOST), ("a", 1), ("b", 1), ("c", 1)]
+    assert list(joint.groups(matters)) == [[0], [1], [2, 3, 4]]

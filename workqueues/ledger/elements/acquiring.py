@@ -24,7 +24,9 @@ ROUNDS = 20
 WAITS = 3
 """So often they are looked at again where others have just locked some: they take these, or let go of them."""
 SPARE = 2
-"""At the look in common, so many elements for one that is wanted: not each suits each child."""
+"""At the look in common, so many elements for one that is wanted: not each suits each child. Of the last ones that wait no more
+are locked than are wanted: children of other processes would find none.
+"""
 
 
 class Wish(NamedTuple):
@@ -67,7 +69,8 @@ def next_of_all(wishes: Sequence[Wish]) -> list[WaitingElement]:
     wanted = sum(wish.most for wish in wishes)
     if len(wishes) < 2 or not wanted:
         return []
-    return next_in_order({site for wish in wishes if wish.most for site in wish.room}, SPARE * (wanted + len(wishes)))
+    sites = {site for wish in wishes if wish.most for site in wish.room}
+    return next_in_order(sites, wanted, SPARE * (wanted + len(wishes)) - wanted)
 
 
 def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int]) -> list[Given]:

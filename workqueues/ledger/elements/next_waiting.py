@@ -16,6 +16,8 @@ from workqueues.states import TASK
 FRONT = 3000
 """Elements at the front of all that waits that are looked at one after the other."""
 FEW_GROUPS = 8
+MANY = 1000
+"""Where more elements wait than these, who locks a few too many takes nothing from others: they find as many behind them."""
 BEYOND = 20
 """So many more are looked at than are wanted: some may be just in another's hands."""
 
@@ -55,10 +57,10 @@ _LOCKED = """
     FROM ({near}) n JOIN workqueues_element e ON e.id = n.id
     WHERE e.status = 'Available' AND CASE e.group_id WHEN n.group_id THEN TRUE END {others}
     ORDER BY n.priority DESC, n.task_id, n.id LIMIT {wanted} FOR NO KEY UPDATE OF e SKIP LOCKED"""
+_WAITS = "workqueues_element e WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = ''"
 _FRONT = f"""
     SELECT e.id, e.priority, e.task_id, e.group_id, t.task_name, t.vo, g.sites, g.team FROM (
-        SELECT e.id, e.priority, e.task_id, e.group_id FROM workqueues_element e
-        WHERE e.status = 'Available' AND NOT e.is_aside AND e.why_waiting = '' {_IN_ORDER} LIMIT {FRONT}) e
+        SELECT e.id, e.priority, e.task_id, e.group_id FROM {_WAITS} {_IN_ORDER} LIMIT {FRONT}) e
     CROSS JOIN LATERAL (
         SELECT {_SITES}, g.team FROM workqueues_elementgroup g WHERE g.id = e.group_id AND {_MAY} OFFSET 0) g
     {_MAKES}
@@ -101,6 +103,7 @@ FROM (VALUES (1)) AS always(n) LEFT JOIN mine e ON TRUE {_IN_ORDER}
 TYPES = "text[], text, text, bigint[], int"
 NEXT = Prepared("next_elements", TYPES, _LOOK)
 BEYOND_FRONT = Prepared("elements_beyond_front", TYPES, _LOOK_BEYOND)
+MANY_WAIT = Prepared("many_elements", "int", f"SELECT e.id FROM {_WAITS} {_IN_ORDER} OFFSET $1 LIMIT 1")
 
 
 def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:
@@ -115,6 +118,11 @@ def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int]
     return Page(mine, rows[0][-1])
 
 
-def next_in_order(sites: Collection[str], n: int) -> list[WaitingElement]:
-    """Lock the next `n` elements, as far as they are at the front, of groups with one of these sites, for any team and VO."""
-    return [WaitingElement(*row) for row in NEXT.run(sorted(sites), "", "", [], n)]
+def next_in_order(sites: Collection[str], n: int, spare: int) -> list[WaitingElement]:
+    """Lock the next `n` elements, as far as they are at the front, of groups with one of these sites, for any team and VO; and
+    `spare` more where many wait.
+    """
+    if not sites:
+        return []
+    most = n + (spare if MANY_WAIT.run(MANY) else 0)
+    return [WaitingElement(*row) for row in NEXT.run(sorted(sites), "", "", [], most)]

@@ -70,7 +70,9 @@ def pull_each(pulls: Sequence[ChildPull], terms: PullTerms, now: datetime) -> li
 
 
 def _pull_alone(one: ChildPull, terms: PullTerms, now: datetime) -> Pulled | Exception:
-    """What is not done together with others: all that has a fault, and what a child says that is not the one that it was."""
+    """What is not done together with others: all that has a fault or must be waited for, and what a child says that is not the
+    one that it was.
+    """
     try:
         check_child(child_with(one.credential), one.said, now, terms.pause_s)
         told = _pull_together([one], terms, now)
