@@ -84,7 +84,7 @@ def match(request: HttpRequest) -> HttpResponse:
         return pilot_match.in_vain(Nothing("queue", note=note), 0.0)
     if queue.submission != NONE:
         return pilot_match.in_vain(Nothing("queue", note="its jobs are submitted, each with a pilot of its own"), 0.0)
-    if pilot_match.turn.by_kind or (best := next(pilot_match.asks, None)) is None:
+    if pilot_match.turn.by_kind or (best := pilot_match.best()) is None:
         return pilot_match.tell([])
     return jointly(request, Wish(ASKS, best, pilot_match.tell, pilot_match.failed))
 
@@ -162,6 +162,14 @@ class PilotMatch:
         self._note(jobs=[job.document["id"] for job in jobs])
         told = [_told(job, self._credential) for job in jobs]
         return self._answer({"job": told[0]} if request.n is None else {"jobs": told})
+
+    def best(self) -> Ask | None:
+        """The ask for the task queue that suits best. Its site has its room back where none is found for a fault."""
+        try:
+            return next(self.asks, None)
+        except Exception:
+            self.failed()
+            raise
 
     def failed(self) -> None:
         """What was tried together with other asks failed: nobody got anything, and the site has its room back."""

@@ -28,6 +28,16 @@ GOES_ON_S = 2 * LIFE_S
 """How long it lasts for the database: a match that was begun under it in time is not late."""
 LEAST = 2
 
+
+def _goes_on(until: str) -> str:
+    """The condition that a block which lasts until then (seconds since 1970) goes on: none lasts longer than GOES_ON_S, unless
+    the clock was set back.
+    """
+    return f"({until} > {_NOW} AND {until} <= {_NOW} + {GOES_ON_S})"
+
+
+_NOW = "extract(epoch FROM clock_timestamp())::float8"
+
 _BACK = "CASE WHEN g.blocks ? $4 THEN $5 ELSE 0 END"
 _N = f"""CASE WHEN g.counted_at IS NULL OR ($3 - g.running - g.matched + {_BACK}) / {PART} < {LEAST} THEN 0
         ELSE least({MOST}, ($3 - g.running - g.matched + {_BACK}) / {PART}) END"""
@@ -44,11 +54,11 @@ _TAKE = Prepared(
     """,
 )
 """A block $2 of the limit $3 in place of the block $4, of which $5 are left."""
-_KEPT = """
+_KEPT = f"""
 SELECT g.id, b.key, (b.value->>0)::int, (b.value->>1)::float8
 FROM brokerage_matchgauge g CROSS JOIN LATERAL jsonb_each(g.blocks) b
 WHERE g.id = ANY (%s)
-    AND ((b.value->>1)::float8 > extract(epoch FROM clock_timestamp()) OR NOT pg_try_advisory_xact_lock(b.key::bigint))
+    AND ({_goes_on("(b.value->>1)::float8")} OR NOT pg_try_advisory_xact_lock(b.key::bigint))
 """
 _IDS = SystemRandom()
 
@@ -85,7 +95,7 @@ class Block:
 def holds(blocks: str, until: str) -> str:
     """The condition that blocks with these ids (a parameter) go on until then, and that they are held from now on."""
     return f"""(SELECT coalesce(bool_and(pg_try_advisory_xact_lock_shared(block)
-            AND extract(epoch FROM clock_timestamp())::float8 < {until}), true) FROM unnest({blocks}) AS block)"""
+            AND {_goes_on(until)}), true) FROM unnest({blocks}) AS block)"""
 
 
 class MatchBlocks(threading.local):

@@ -34,11 +34,12 @@ _SEEN = Prepared(
     "text, float8",
     """
     SELECT attribute, value, ce, running, matched, coalesce(extract(epoch FROM free_at), 0)::float8,
-        counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => $2), true),
+        counted_at IS NOT NULL, coalesce(counted_at < now() - make_interval(secs => $2) OR counted_at > clock_timestamp(), true),
         extract(epoch FROM clock_timestamp())::float8, id
     FROM brokerage_matchgauge WHERE site_id = $1
     """,
 )
+"""A count of the future was made before the clock was set back."""
 _ONE_COUNTS = "SELECT pg_try_advisory_xact_lock(hashtext('running limits'), hashtext(%s))"
 _COUNTED = """
 UPDATE brokerage_matchgauge g SET running = v.running, matched = v.taken, blocks = v.blocks, counted_at = clock_timestamp()

@@ -104,7 +104,8 @@ class SiteRoom:
                     ends.append(held.ends_at)
                     continue
                 place.held, place.handed_back = None, held.block
-                handing_back(held.block.id, site, held.left).run()
+            # Not under the lock: a match whose connection is cut would go on waiting for a database that does not answer here.
+            handing_back(held.block.id, site, held.left).run()
         return min(ends, default=None)
 
     def reason(self, site: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.utils.timezone import now
 
 from broker_site.foundation.access.credentials import issue_enrolment
@@ -16,7 +16,7 @@ from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_limits import SiteCount, advertise
 from brokerage.ledger.site_room import SITE_ROOM
-from brokerage.models import Job, SiteAdvertisement
+from brokerage.models import ComputingQueue, Job, SiteAdvertisement
 from brokerage.queries.held_slots import forget_tasks
 from brokerage.queries.waiting import WaitingWork
 from brokerage.rules.dispatch.site_limits import Advertisement
@@ -183,6 +183,25 @@ def test_a_transaction_that_fails_gives_the_room_back_at_once(wire: Wire) -> Non
         cursor.execute("RESET lock_timeout")
     assert min(failed) >= 500
     assert [wire.match(token).status_code for token in tokens] == [200, 200, 204]
+
+
+def test_a_fault_while_task_queues_are_looked_for_gives_the_room_back(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Open jobs, of which a queue that is drained gets none, and the database goes before what waits is read anew."""
+    jobs()
+    ad(1)
+    token = pilot_of(wire)
+    offers = WaitingWork.offers
+
+    def breaking(*asked: Any, **more: Any) -> Iterator[tuple[WaitingQueue, Any]]:
+        for waiting, window in offers(*asked, **more):
+            yield waiting._replace(is_open=True), window
+        raise OperationalError("the database has gone")
+
+    ComputingQueue.objects.filter(name="ALPHA").update(status="brokeroff")
+    with monkeypatch.context() as patch:
+        patch.setattr(WaitingWork, "offers", breaking)
+        assert wire.match(token).status_code == 503
+    assert wire.match(token).status_code == 200
 
 
 @pytest.mark.django_db(transaction=True)

@@ -209,6 +209,9 @@ def test_two_brokers_with_one_token_do_not_take_all_from_each_other_with_every_m
     assert first.pull().status_code == 409
     ChildBroker.objects.filter(name="west").update(replaced_at=clock.now() - timedelta(minutes=11))
     assert first.call("report", elements=[]).status_code == 200, "another one took its place, and is known by now"
+    assert twin.pull().status_code == 409
+    ChildBroker.objects.filter(name="west").update(replaced_at=clock.now() + timedelta(hours=1))
+    assert twin.pull().status_code == 200, "the clock that noted it was set back since"
 
 
 def test_a_child_that_was_restored_with_the_key_of_a_pull_goes_on_at_once() -> None:

@@ -140,6 +140,16 @@ def test_a_block_that_has_ended_lets_no_match_pass(queue: ComputingQueue, limits
     assert not try_match(asked, groups, queue)
 
 
+def test_after_the_clock_was_set_back_a_block_goes_on_no_longer(queue: ComputingQueue, limits: Limits) -> None:
+    groups, asked = jobs(1), with_block(limits)
+    asked.blocks[0].until += 3600
+    gauge = MatchGauge.objects.get()
+    MatchGauge.objects.update(blocks={id_: [n, until + 3600] for id_, (n, until) in gauge.blocks.items()})
+    assert not try_match(asked, groups, queue), "the next count does not know of it"
+    after = counted(limits)
+    assert (after.running, after.matched, after.blocks) == (0, 0, {})
+
+
 def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQueue, limits: Limits) -> None:
     groups = jobs(1)
     asked = with_block(limits)

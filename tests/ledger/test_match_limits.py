@@ -6,12 +6,14 @@ import multiprocessing
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, connections, transaction
+from django.utils.timezone import now
 
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.gdpconfig.keys import BadConfig
@@ -110,6 +112,15 @@ def test_a_job_that_ends_makes_room_at_the_next_count(queue: ComputingQueue, lim
     settle_job(job.id, job.epoch, BAD, "pilot")
     time.sleep(0.4)
     assert match(limits, groups, pilot(queue), VO)
+
+
+def test_after_the_clock_was_set_back_jobs_are_counted_all_the_same(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    groups = jobs(1)
+    limits.at(SITE)
+    MatchGauge.objects.update(running=1, counted_at=now() + timedelta(hours=1))
+    limits.forget()
+    assert match(limits, groups, pilot(queue, "a"), VO), "the job that it counted has ended"
 
 
 def test_what_others_match_meanwhile_does_not_put_off_the_count(queue: ComputingQueue, limits: Limits) -> None:

@@ -20,6 +20,7 @@ from brokerage.ledger.site_room import SiteRoom
 from brokerage.models import RoomBlock, SiteAdvertisement
 from brokerage.rules.dispatch.site_limits import Advertisement
 from tests.builders import grid
+from tests.locks import locked
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -167,6 +168,19 @@ def test_what_a_process_does_not_use_it_hands_back_by_itself(room: SiteRoom) -> 
     room.give_back(SITE, 1)  # a match whose failure is known only now
     assert matched() == 3
     assert room.hand_back() is None
+
+
+def test_a_matching_process_waits_for_no_block_that_is_handed_back(room: SiteRoom) -> None:
+    """A database that does not answer who hands back would hold up matches that are long cut off from it."""
+    configure("SITE_BLOCK_LIFE", "50ms")
+    ad(100, 100, 0, 0)
+    assert room.take(SITE, 5) == 5
+    with locked(f"SELECT FROM brokerage_siteadvertisement WHERE site_id = '{SITE}' FOR UPDATE"):
+        time.sleep(0.5)  # the block is being handed back
+        began = time.monotonic()
+        room.give_back(SITE, 0)
+        assert time.monotonic() - began < 0.5
+    eventually(lambda: matched() == 5)
 
 
 def test_a_block_is_small_for_who_matches_seldom_and_at_most_ten(room: SiteRoom) -> None:

@@ -66,7 +66,8 @@ def check_child(child: Speaker, hello: Hello, now: datetime, pause_s: float) -> 
 
 
 def _take_back_of_another(child: Speaker, hello: Hello, why: str, now: datetime, pause_s: float) -> None:
-    if ChildBroker.objects.filter(id=child.id, replaced_at__gt=now - timedelta(seconds=pause_s)).exists():
+    pause = timedelta(seconds=pause_s)  # what was longer ahead of now was noted by a clock that went wrong
+    if ChildBroker.objects.filter(id=child.id, replaced_at__gt=now - pause, replaced_at__lt=now + pause).exists():
         raise TooSoon(f"{why}, as within the last {duration_text(pause_s)} already: each broker needs a token of its own")
     take_all_back(child.id, why, f"child:{child.name}")
     note_error(child, why, now)
