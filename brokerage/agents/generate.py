@@ -16,8 +16,9 @@ from brokerage.queries.placement_rounds import last_change
 from brokerage.rules.placement.slots import JobGrants
 from workqueues.agents.each import each
 from workqueues.ledger.claims import claim_tasks, release
+from workqueues.ledger.claims_ahead import claim_ahead
 from workqueues.ledger.elements.taking_back import take_back
-from workqueues.ledger.holds import retry_all_later
+from workqueues.ledger.holds import LONGEST_OF_REST, rest_together, retry_all_later
 from workqueues.ledger.lost_claims import SUSPECT_AFTER
 from workqueues.ledger.picking import give_back_picked
 from workqueues.models import Task
@@ -28,7 +29,9 @@ BATCH = 20
 TAKEN_BACK = 1000
 """So many files that wait for child brokers own queues take back at a time, where they have room."""
 LONGEST_FULL_S = 30.0
-"""The longest that a task rests whose queues are full, s. Room that is made ends no such rest."""
+"""The longest that a task rests whose queues are full, s. Room that is made ends no such rest, but where it would go to tasks of
+lower priority.
+"""
 
 SCOUTS_MADE = "its other jobs are made once its first ones, the scouts, have shown what they need"
 SCOUTS_REST_S = 3600.0
@@ -81,6 +84,9 @@ def generate(run: Run) -> int:
         tasks = claim_tasks(run.id, run.claim_s, TASK.generating, BATCH, work="unused inputs", order="share", only=throttle.open)
         if not tasks:
             return 0
+        if tasks[0].agent_faults < SUSPECT_AFTER:  # such a one is taken alone
+            full = QUEUES_FULL.reason
+            tasks = claim_ahead(run.id, run.claim_s, tasks, TASK.generating, full, LONGEST_FULL_S, BATCH)
         queue_ids = dict(ComputingQueue.objects.values_list("name", "id"))
         run_state = GenerateRun(run, tasks, begin(run.now), queue_ids, throttle, stale_feeds(run.now), KEPT.unused())
         try:
@@ -91,7 +97,7 @@ def generate(run: Run) -> int:
             if any(run_state.grants.queues()):
                 note_round(run_state.last_change)
                 look_later("generate", FULL_S)  # pilots take jobs meanwhile, and nobody tells of the room that this makes
-            retry_all_later(run.id, run_state.full, QUEUES_FULL.reason, full_rest_s(tasks[0], throttle.claimable))
+            rest_together(run.id, run_state.full, QUEUES_FULL.reason, full_rest_s(tasks[0], throttle.claimable))
             if run_state.full and throttle.claimable > len(tasks) and run_state.grants.any_idle():
                 look("generate")  # a slot idles, and other tasks may find room where these did not
     finally:
@@ -154,5 +160,5 @@ def full_rest_s(task: Task, claimable: int) -> float:
 
     `task`: the first of them. One that is suspected of killing runs is taken alone, and rests longest, since each needs a run.
     """
-    rest_s = FULL_S * max(1, claimable // BATCH)
-    return LONGEST_FULL_S if task.agent_faults >= SUSPECT_AFTER else min(rest_s, LONGEST_FULL_S)
+    rest_s, longest_s = FULL_S * max(1, claimable // BATCH), LONGEST_FULL_S / LONGEST_OF_REST
+    return longest_s if task.agent_faults >= SUSPECT_AFTER else min(rest_s, longest_s)

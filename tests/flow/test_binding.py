@@ -149,6 +149,23 @@ def test_an_open_job_goes_only_where_its_input_is() -> None:
     assert violations() == []
 
 
+def test_queues_without_the_input_get_jobs_of_their_own_once_open_ones_fill_the_others() -> None:
+    grid("ALPHA", "BETA", "GAMMA")
+    gdpconfig.set_override("jobbroker", "NQUEUELIMITSITE", 2, who="ada", why="test")
+    catalogue_dataset("in.data", 8)
+    Replica.objects.bulk_create(
+        Replica(file=f, storage="GAMMA_DISK") for f in CatalogueFile.objects.filter(dataset__name="in.data")
+    )
+    submitted(reading("t", "in.data", nFilesPerJob=1, binding="late", prodSourceLabel="managed", taskType="prod"))
+    run_agents(names=MAKING)
+    made = Counter(Job.objects.values_list("status", "computing_queue__name"))
+    assert made == {("activated", None): 4, ("assigned", "BETA"): 2}, "open ones first, then as many as BETA has room for"
+    assert places() == {"ALPHA", "GAMMA"}
+    beside = JobChange.objects.filter(job_id__in=Job.objects.filter(computing_queue__name="BETA").values("id"))
+    assert set(beside.values_list("why", flat=True)) == {"made for BETA, where 1 of its input files must come"}
+    assert violations() == []
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [

@@ -125,3 +125,42 @@ def test_a_run_is_told_to_look_again_where_room_comes_unheard_and_not_at_rest(
     run_agent("generate", looked=True)
     assert len(later) == at_rest + 1
     assert 0 < later[-1] <= 20, "a job moved while the task rests"
+
+
+def test_tasks_whose_queues_are_full_end_their_rests_together(
+    queues: list[ComputingQueue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one of low priority is alone awake when a pilot makes room, and takes it from one of high priority that rests."""
+    day_s = 86400.0
+    monkeypatch.setattr(generate, "FULL_S", day_s)
+    monkeypatch.setattr(generate, "LONGEST_FULL_S", 2 * day_s)
+    generated("low")
+    run_agent("generate", looked=True)
+    low = Task.objects.get(next_look_at__isnull=False)
+    submitted(parameters("high", nEvents=20, nEventsPerJob=1, taskPriority=900))
+    for agent in ("refine", "feed", "assign", "generate"):
+        run_agent(agent, looked=True)
+    high = Task.objects.exclude(id=low.id).get()
+    assert high.next_look_at == low.next_look_at
+    Task.objects.update(next_look_at=TransactionNow() - timedelta(seconds=1))  # both rests are over
+    take(queues[1])
+    run_agent("generate", looked=True)
+    assert Counter(Job.objects.values_list("task_id", flat=True)) == {low.id: 7, high.id: 2}
+
+
+def test_room_goes_to_a_task_of_high_priority_that_rests_before_one_of_low_priority_that_does_not(
+    queues: list[ComputingQueue], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest of a task with many others beside it is long; the room of pilots that end meanwhile was all for the others."""
+    monkeypatch.setattr(generate, "FULL_S", 20.0)
+    generated("low")
+    submitted(parameters("high", nEvents=20, nEventsPerJob=1, taskPriority=900))
+    for agent in ("refine", "feed", "assign", "generate"):
+        run_agent(agent, looked=True)
+    low, high = Task.objects.order_by("id")
+    assert high.next_look_at is not None
+    take(queues[1])
+    Task.objects.filter(id=low.id).update(next_look_at=None)
+    run_agent("generate", looked=True)
+    assert Counter(Job.objects.values_list("task_id", flat=True)) == {low.id: 7, high.id: 2}
+    assert not Task.objects.exclude(locked_by="").exists()

@@ -205,7 +205,9 @@ def test_two_brokers_with_one_token_do_not_take_all_from_each_other_with_every_m
             " its own"
         )
     assert twin.report(twin.of(other, "Running"))[0]["verdict"] == "held"
-    ChildBroker.objects.filter(name="west").update(last_error_at=clock.now() - timedelta(minutes=11))
+    assert twin.call("report", elements="none").status_code == 422, "another fault since then makes no difference"
+    assert first.pull().status_code == 409
+    ChildBroker.objects.filter(name="west").update(replaced_at=clock.now() - timedelta(minutes=11))
     assert first.call("report", elements=[]).status_code == 200, "another one took its place, and is known by now"
 
 

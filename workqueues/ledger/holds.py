@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Case, F, Value, When
+from django.db.models import Case, DateTimeField, F, Func, Value, When
 from django.db.models.functions import Coalesce, Now
 
 from broker_site.foundation.gdpconfig.texts import duration_text
@@ -19,6 +19,10 @@ from workqueues.models import Task
 from workqueues.rules.jobs.retry_pause import RetryPause
 from workqueues.states import TASK
 
+LONGEST_OF_REST = 1.5
+"""A rest that ends together with others lasts less than so many times as long as is asked for, and at least half as long."""
+_GRID = datetime(2000, 1, 1, tzinfo=UTC)
+"""Rests that end together end a whole number of them after this."""
 REST = timedelta(minutes=10)
 """So long a task that is sent elsewhere rests after each look at its jobs; that ends as soon as they are gone."""
 
@@ -47,6 +51,18 @@ def retry_later(run_id: str, task_id: int, reason: str, wait_s: float) -> None:
 def retry_all_later(run_id: str, task_ids: Sequence[int], reason: str, wait_s: float) -> None:
     """The same for many tasks at once; what was picked for them is given back too."""
     give_back(run_id, task_ids, **_later(reason, wait_s))
+
+
+def rest_together(run_id: str, task_ids: Sequence[int], reason: str, rest_s: float) -> None:
+    """The same for about `rest_s` seconds, up to a moment at which all end that rest so long.
+
+    Were each to rest for itself, one of low priority would be alone awake when room is made, and take it from those before it.
+    """
+    rest = timedelta(seconds=rest_s)
+    until = Func(
+        Value(rest), Now() + Value(LONGEST_OF_REST * rest), Value(_GRID), function="date_bin", output_field=DateTimeField()
+    )
+    give_back(run_id, task_ids, **{**_later(reason, rest_s), "next_look_at": until})
 
 
 def _later(reason: str, wait_s: float) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class ChildBroker(Contact):
     team = models.CharField(max_length=64, blank=True, default="", db_default="", help_text="no elements of other teams")
     vo = models.CharField(max_length=32, blank=True, default="", db_default="", help_text="only elements of this VO; empty: all")
     created_at = models.DateTimeField(db_default=Now())
+    replaced_at = models.DateTimeField(null=True, blank=True, help_text="when it was last not the one that it was")
     drain_since = models.DateTimeField(null=True, blank=True, help_text="since when it gets nothing new; null: it may pull")
     drain_until = models.DateTimeField(null=True, blank=True, help_text="when what it still has is taken back")
     is_draining = models.BooleanField(default=False, db_default=False, help_text="it said itself that it pulls nothing more")

@@ -86,7 +86,7 @@ def decode(body: bytes) -> Any:
         raise _broken(f"The body is not UTF-8: byte {exc.start}.") from None
     _check_structure(body)
     try:
-        value = _DECODER.decode(text)
+        value = (_CAREFUL if _LONG_NUMBER in body.translate(_DIGITS) else _PLAIN).decode(text)
     except json.JSONDecodeError as exc:
         raise _broken(f"{exc.msg}: line {exc.lineno} column {exc.colno} (character {exc.pos}).") from None
     # Only an escape can bring in what UTF-8 refuses, and only many commas a long list: most bodies need no second look.
@@ -186,4 +186,7 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, "Body too large", f"At most {limit} bytes.")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+_DIGITS, _LONG_NUMBER = bytes.maketrans(b"123456789", b"0" * 9), b"0" * 19
+_PLAIN = json.JSONDecoder(object_pairs_hook=_object, parse_float=_float, parse_constant=_constant)
+_CAREFUL = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+"""Integers with fewer digits fit into 64 bits; a body with none longer, as of nearly all, is read in two thirds of the time."""

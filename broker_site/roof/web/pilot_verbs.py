@@ -41,7 +41,11 @@ class PilotVerbs:
     """Answers POST requests to addresses of pilots and child brokers that show a bearer token."""
 
     def __init__(self) -> None:
-        self.resolver = URLResolver(RegexPattern(rf"^{PREFIX}"), [*pilot_urlpatterns, *child_urlpatterns])
+        patterns = [*pilot_urlpatterns, *child_urlpatterns]
+        self.resolver = URLResolver(RegexPattern(rf"^{PREFIX}"), patterns)
+        whole = [f"{PREFIX}{each.pattern}" for each in patterns if not each.pattern.converters]
+        self.known = {path: self.resolver.resolve(path) for path in whole}
+        """Of addresses without a number: to look for one among all takes as long as a few fields of a message."""
         self.security = SecurityMiddleware(lambda request: HttpResponse())
         self.view = ProblemsMiddleware(AuditMiddleware(_view))
 
@@ -52,7 +56,7 @@ class PilotVerbs:
         request = WSGIRequest({**environ, TOGETHER: True})
         try:
             request.get_host()
-            request.resolver_match = self.resolver.resolve(request.path_info)
+            request.resolver_match = self.known.get(request.path_info) or self.resolver.resolve(request.path_info)
         except (DisallowedHost, Resolver404):
             return None
         if not shows_bearer(request) or self.security.process_request(request) is not None:

@@ -63,7 +63,10 @@ def told(binding: Binding, after: str) -> str:
         wished = "late" if binding.mode == "late" else f"early, and open after {after}"
         return f"Its jobs were to be bound {wished}; they get their queue when they are made, as {binding.why_early}."
     if binding.mode == "late":
-        return "Its jobs get their queue when a pilot takes them: any queue that may run them and has their input."
+        return (
+            "Its jobs get their queue when a pilot takes them: any queue that may run them and has their input. While these are"
+            " full, other queues get jobs to which input is brought."
+        )
     return f"Its jobs get their queue when they are made; those that wait for {after} are open to all that may run them."
 
 

@@ -25,7 +25,7 @@ MOST_USES = 500_000
 class ChosenQueue:
     """One chosen queue: its weight, jobs queued there, and how many more it may get in this round; `inf` = no limit.
 
-    `untouched`: no job is there, in any state, of any share.
+    `untouched`: no job is there, in any state, of any share. `last`: it gets jobs only when the others have no more room.
     """
 
     name: str
@@ -33,6 +33,7 @@ class ChosenQueue:
     queued: int = 0
     room: float = inf
     untouched: bool = False
+    last: bool = False
 
     def filled(self, jobs: int) -> ChosenQueue:
         """The queue after it was given so many jobs: more queued, less room, and a weight that is lower in proportion."""
@@ -47,8 +48,9 @@ def block_of(kind: JobKind, config: Config) -> int:
 
 
 def draw(queues: Sequence[ChosenQueue], dice: Random) -> ChosenQueue | None:
-    """A queue with room, drawn in proportion to the weights; None when none has room."""
+    """A queue with room, drawn in proportion to the weights, of the last ones when no other has any; None when none has room."""
     roomy = [queue for queue in queues if queue.room >= 1 and queue.weight > 0]
+    roomy = [queue for queue in roomy if not queue.last] or roomy
     if not roomy:
         return None
     left = dice.random() * sum(queue.weight for queue in roomy)

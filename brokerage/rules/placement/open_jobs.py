@@ -47,6 +47,16 @@ def together(queues: Sequence[ChosenQueue]) -> ChosenQueue:
     return ChosenQueue(OPEN, 1.0, room=sum(max(queue.room, 0) for queue in queues))
 
 
+def one_then_others(there: Sequence[ChosenQueue], chosen: Sequence[ChosenQueue]) -> list[ChosenQueue]:
+    """The queues of open jobs as one; behind it the other chosen ones, to which input must come.
+
+    These get jobs of their own once open ones fill those: else their slots would idle beside input that is due (decision B18).
+    """
+    names = {queue.name for queue in there}
+    others = [replace(queue, untouched=False, last=True) for queue in chosen if queue.name not in names]
+    return [together(there), *others]
+
+
 class _Alike(NamedTuple):
     """Queues at which a job needs the same, with their limits of memory, disk and time; 0: none."""
 

@@ -16,7 +16,7 @@ from brokerage.rules.placement.distribution import NOWHERE, Block, ChosenQueue, 
 from brokerage.rules.placement.input_ways import InputWay, Reachable
 from brokerage.rules.placement.job_limits import limits_at, limits_of_task
 from brokerage.rules.placement.new_job import PlacedJob
-from brokerage.rules.placement.open_jobs import OPEN, OpenSlots, only_early, open_jobs, smallest, to_be_opened, together
+from brokerage.rules.placement.open_jobs import OPEN, OpenSlots, one_then_others, only_early, open_jobs, smallest, to_be_opened
 from brokerage.rules.placement.slots import JobGrants, SlotsAt, chosen_queues, limit_of, total_room
 from brokerage.rules.placement.usable_input import UsableInput
 from brokerage.rules.world.grid_snapshot import GridSnapshot
@@ -98,7 +98,7 @@ def place_jobs(
     if is_open:
         limits |= dict.fromkeys((queue.name for queue in there), smallest(limits[queue.name] for queue in there))
     if is_open and binding.mode == "late":
-        drawn, block = [together(there)], MOST_JOBS
+        drawn = one_then_others(there, chosen)
         limits[OPEN] = limits[there[0].name]
     positions = {i: failed_at[id_] for i, id_ in enumerate(usable.columns.ids) if id_ in failed_at} if failed_at else NOWHERE
     layout = lay_out(

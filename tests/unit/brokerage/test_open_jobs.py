@@ -29,6 +29,7 @@ from brokerage.rules.placement.open_jobs import (
     OPEN,
     OpenSlots,
     jobs_by_queue,
+    one_then_others,
     only_early,
     open_jobs,
     smallest,
@@ -242,6 +243,16 @@ def test_the_jobs_of_all_queues_together_have_the_room_of_all() -> None:
     queues = [ChosenQueue("A", 1.0, room=3), ChosenQueue("B", 2.0, room=0), ChosenQueue("C", 1.0, room=-4)]
     assert (together(queues).name, together(queues).room) == (OPEN, 3)
     assert together([*queues, ChosenQueue("D", 1.0)]).room == inf
+
+
+def test_chosen_queues_without_the_input_come_last_and_first_jobs_are_not_for_them() -> None:
+    there = [ChosenQueue("A", 1.0, room=3), ChosenQueue("B", 2.0, room=1)]
+    beside = ChosenQueue("C", 5.0, queued=2, room=4, untouched=True)
+    assert one_then_others(there, [there[0], beside, there[1]]) == [
+        ChosenQueue(OPEN, 1.0, room=4),
+        ChosenQueue("C", 5.0, queued=2, room=4, last=True),
+    ]
+    assert one_then_others(there, there) == [ChosenQueue(OPEN, 1.0, room=4)]
 
 
 def test_what_fewer_than_two_queues_can_run_comes_back_as_it_is() -> None:

@@ -65,6 +65,12 @@ def test_full_queues_are_passed_over() -> None:
     assert draw([full], dice(1)) is None
 
 
+def test_the_last_queues_get_jobs_only_when_the_others_have_no_more_room() -> None:
+    first, last = ChosenQueue("A", 0.1, room=3), ChosenQueue("B", 9.0, room=2, last=True)
+    assert counts(laid([first, last], block=2)) == [("A", 2), ("A", 1), ("B", 2)]
+    assert draw([first.filled(3), last], dice(1)) == last
+
+
 def test_a_block_is_no_larger_than_the_room_of_its_queue() -> None:
     assert counts(laid([ChosenQueue("A", 1.0, queued=18, room=2)])) == [("A", 2)]
     blocks = counts(laid([ChosenQueue("one slot", 50.0, room=1), ChosenQueue("ten slots", 1.0, room=10)]))

@@ -66,14 +66,11 @@ def check_child(child: Speaker, hello: Hello, now: datetime, pause_s: float) -> 
 
 
 def _take_back_of_another(child: Speaker, hello: Hello, why: str, now: datetime, pause_s: float) -> None:
-    lately = ChildBroker.objects.filter(
-        id=child.id, last_error__in=(RESTORED, ANOTHER), last_error_at__gt=now - timedelta(seconds=pause_s)
-    )
-    if lately.exists():
+    if ChildBroker.objects.filter(id=child.id, replaced_at__gt=now - timedelta(seconds=pause_s)).exists():
         raise TooSoon(f"{why}, as within the last {duration_text(pause_s)} already: each broker needs a token of its own")
     take_all_back(child.id, why, f"child:{child.name}")
     note_error(child, why, now)
-    ChildBroker.objects.filter(id=child.id).update(instance=hello.instance, incarnation=hello.incarnation)
+    ChildBroker.objects.filter(id=child.id).update(instance=hello.instance, incarnation=hello.incarnation, replaced_at=now)
 
 
 def note_error(child: Speaker, error: str, now: datetime) -> None:
