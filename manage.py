@@ -43,9 +43,14 @@ def main(argv: Sequence[str] = sys.argv) -> int:
 
 def with_private_servers(command: str, name: str, argv: Sequence[str]) -> int:
     """Run the command while the servers of this instance run; they stay if somebody else uses them."""
-    from broker_site.roof.embedded import NoPlace, NotStarted, attached, quiet
+    from broker_site.roof.embedded import ROOT, NoPlace, NotStarted, attached, known_instances, quiet
 
     runs_system = command in ("up", "demo")
+    known = known_instances(ROOT)
+    if command not in PREPARES and name != "up" and name not in known:
+        there = f"there are: {', '.join(known)}" if known else "there is none yet"
+        print(f"GRIDBROKER_INSTANCE: there is no instance {name!r} below .gridbroker; {there}", file=sys.stderr)
+        return 2
     say = print if runs_system else quiet
     try:
         with attached(name, say=say, need_redis=runs_system, follow=runs_system) as instance:

@@ -263,7 +263,7 @@ def _no_choice(field: _Declared, value: Any, context: Mapping[str, Any]) -> str:
 
 
 _WORDS: Final[Mapping[str, tuple[str, Callable[[_Declared, Any, Mapping[str, Any]], str]]]] = {
-    "missing": ("required", lambda field, value, context: field.description or "must be given"),
+    "missing": ("required", lambda field, value, context: ": ".join(filter(None, ("must be given", field.description)))),
     "string_too_short": ("required", lambda field, value, context: "must not be empty"),
     "string_too_long": (
         "length",

@@ -35,6 +35,7 @@ ELEMENTS_AT_ONCE = 20
 """So many elements are cut of one task before others have their turn."""
 BATCH_ELEMENTS = 1000
 NO_SITE = "no site has all that it reads and may have it by the lists of its task"
+NO_SITE_BY_LISTS = "no site may have it by the lists of its task"
 NO_PLACE = "its files are at no storage of the grid"
 
 
@@ -118,7 +119,9 @@ def why_waiting(cut: Cut, sites: frozenset[str], *, is_records: bool) -> str:
     """Why no site may have an element; empty where one may."""
     if sites:
         return ""
-    return NO_SITE if cut.storages or is_records else NO_PLACE
+    if is_records:
+        return NO_SITE_BY_LISTS
+    return NO_SITE if cut.storages else NO_PLACE
 
 
 def locate(grid: GridPlaces, period_s: float) -> int:

@@ -90,6 +90,9 @@ def main() -> int:
     if not sys.platform.startswith("linux"):
         print("the local pilot needs Linux", file=sys.stderr)
         return 2
+    if not options.software.is_dir():
+        # It would take job after job and fail each: no program of any task is there.
+        parser.error(f"--software: {options.software} is no folder that can be reached")
     work = options.work.resolve()
     place = PilotPlace(
         url=options.server,

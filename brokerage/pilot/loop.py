@@ -127,7 +127,7 @@ class Pilot:
     def _say_why_nothing(self, reason: str) -> None:
         """Once for each reason in a row: a pilot asks every few seconds."""
         if reason and reason != self.nothing:
-            self.log.say(f"no job: {reason.replace('_', ' ')}")
+            self.log.say(f"got nothing: {reason.replace('_', ' ')}")
         self.nothing = reason or self.nothing
 
     def _patience(self) -> float:

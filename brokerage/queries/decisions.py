@@ -9,6 +9,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 import brokerage.policies  # noqa: F401 - declares the policies that stored decisions name
+from broker_site.foundation.kernel.registry import nearest
 from broker_site.foundation.outside_data import OutsideDataError
 from brokerage.models import Decision
 from brokerage.rules.decision.assembly import candidates
@@ -130,7 +131,8 @@ def verdicts_on(facts: DecisionFacts, columns: Columns | None, name: str) -> tup
     if facts.record is None or facts.policy is None or facts.ask is None or columns is None:
         raise NotReproducible("the snapshot on which the decision was taken is no longer kept")
     if not (names := candidates_named(columns, name)):
-        raise NotACandidate(f"the decision knew no {columns.noun} {name!r}")
+        hint = f"; the nearest name is {near}" if (near := nearest(name, columns.index)) else ""
+        raise NotACandidate(f"the decision knew no {columns.noun} {name!r}{hint}")
     try:
         return tuple(why_not(facts.record, facts.policy, facts.ask, columns, facts.config, each) for each in names)
     except ValueError as changed:

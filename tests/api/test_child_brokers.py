@@ -199,6 +199,14 @@ def test_the_forms_do_the_same_after_the_password_and_show_a_token_once() -> Non
     assert page.post("/tree/add-child/", {"name": "all", "vo": ""}, follow=True).content.decode().count("may not change") == 1
 
 
+def test_who_names_a_vo_in_which_nobody_has_a_role_is_told_so(capsys: pytest.CaptureFixture[str]) -> None:
+    ensure_user("ada", roles=[("demo", "submitter")])
+    call_command("children", "add", "north", "--vo", "demo")
+    assert "note:" not in capsys.readouterr().err
+    call_command("children", "add", "east", "--vo", "dmeo")
+    assert "note: nobody has a role in the VO dmeo" in capsys.readouterr().err
+
+
 def test_from_the_shell_a_child_is_let_in_drained_and_revoked(capsys: pytest.CaptureFixture[str]) -> None:
     call_command("children", "add", "north", "--vo", "demo", "--team", "higgs")
     secret = capsys.readouterr().out.strip()

@@ -214,6 +214,15 @@ def test_pure_commands_start_no_server() -> None:
     assert not (ROOT / ".gridbroker" / "never-made").exists()
 
 
+def test_a_mistyped_name_of_an_instance_is_refused_and_makes_none() -> None:
+    environ = {"PATH": "/usr/bin:/bin", "GRIDBROKER_INSTANCE": "never-made"}
+    command = [sys.executable, "manage.py", "children", "list"]
+    ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+    assert ran.returncode == 2, ran.stderr
+    assert "GRIDBROKER_INSTANCE: there is no instance 'never-made' below .gridbroker" in ran.stderr
+    assert not (ROOT / ".gridbroker" / "never-made").exists()
+
+
 def test_who_makes_work_is_told_to_end_before_those_who_do_it(tmp_path: Path) -> None:
     """What a pilot gives back would be handed to the next one, which gives it back in turn, until no try is left."""
     marks = "import signal, sys, time; from pathlib import Path; folder = Path(sys.argv[1]); name = sys.argv[2]\n"

@@ -334,6 +334,13 @@ def test_records_of_a_task_without_input_keep_their_numbers() -> None:
     assert is_sound()
 
 
+def test_records_that_no_listed_site_may_have_say_so_and_speak_of_no_reading() -> None:
+    grid("ALPHA")
+    submitted(parameters("mc", workTo="children", includedSite="NOWHERE"))
+    run_agents(2, AGENTS)
+    assert Element.objects.get().why_waiting == "no site may have it by the lists of its task"
+
+
 def test_teams_lists_and_places_say_who_gets_it() -> None:
     grid("ALPHA", "BETA")
     task = divided(4, team="red")

@@ -174,7 +174,7 @@ def test_links_slots_measurements_and_software_are_stored(full: dict[str, Any], 
     file = written(full)
     out = run(file).splitlines()[-1]
     assert out.endswith(
-        "2 links (2 added); 1 declared slots (1 added); 1 measured queues (1 added); 2 software documents (2 added)"
+        "2 links (2 added); 1 declared slot (1 added); 1 measured queue (1 added); 2 software documents (2 added)"
     )
     link = Link.objects.get(source="NORTH")
     assert (link.destination_id, link.activity, link.files_queued, link.mbps_1h, link.mbps_1d, link.mbps_1w) == (

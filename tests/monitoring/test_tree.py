@@ -71,8 +71,17 @@ def test_the_page_of_a_child_has_its_sites_and_elements_and_how_long_it_was_not_
     assert "SITE_BETA" in page
     assert f"/elements/{tree.running.id}/" in page
     assert "Not heard of for 2\N{NARROW NO-BREAK SPACE}h" in text_of(ada, "/tree/children/east/")
+    assert "not known" in text_of(ada, "/tree/children/west/"), "its clock: it was never heard of"
     assert ada.get("/tree/children/nobody/").status_code == 404
     assert ada.get("/tree/children/north.json").json()["sites"][0]["name"] == "SITE_ALPHA"
+
+
+def test_a_revoked_child_that_drained_is_not_offered_to_pull_again(ada: Client, tree: Tree) -> None:
+    ChildBroker.objects.update(vo="demo", drain_since=clock.now(), drain_until=clock.now())
+    for address, name, is_offered in (("/tree/", "old", False), ("/tree/", "south", True)):
+        assert (f"/tree/children/{name}/undrain/" in text_of(ada, address)) == is_offered, name
+    assert "Let it pull again" in text_of(ada, "/tree/children/south/")
+    assert "Let it pull again" not in text_of(ada, "/tree/children/old/")
 
 
 def test_what_a_child_says_is_shown_as_plain_text(ada: Client, tree: Tree) -> None:

@@ -152,7 +152,13 @@ def test_a_record_of_another_format_is_told_as_such() -> None:
     assert "a format that is no longer read" in explain(task)
 
 
-@pytest.mark.parametrize(("options", "words"), [(["--queue", "NOWHERE"], "knew no queue 'NOWHERE'")])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--queue", "NOWHERE"], "knew no queue 'NOWHERE'$"),
+        (["--queue", "ALHPA"], "knew no queue 'ALHPA'; the nearest name is ALPHA"),
+    ],
+)
 def test_an_unknown_queue_is_told(options: list[str], words: str) -> None:
     with pytest.raises(CommandError, match=words):
         explain(decided(), *options)

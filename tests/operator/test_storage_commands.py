@@ -50,7 +50,7 @@ def put(path: Path, size: int, *, age_s: float = 0) -> Path:
 
 def test_a_root_is_marked_once_it_is_there_and_never_over_the_mark_of_another(tmp_path: Path) -> None:
     grid("ALPHA", "BETA", path=str(tmp_path))
-    with pytest.raises(CommandError, match="is not a folder"):
+    with pytest.raises(CommandError, match=r"is not a folder; --create makes it$"):
         printed("storage", "mark", "ALPHA_DISK")
     assert "is marked" in printed("storage", "mark", "ALPHA_DISK", "--create")
     assert (tmp_path / "ALPHA" / MARKER).read_text() == "ALPHA_DISK\n"
@@ -59,7 +59,7 @@ def test_a_root_is_marked_once_it_is_there_and_never_over_the_mark_of_another(tm
     with pytest.raises(CommandError, match="marked as 'ALPHA_DISK'"):
         printed("storage", "mark", "BETA_DISK")
     (tmp_path / "ALPHA").rename(tmp_path / "away")
-    with pytest.raises(CommandError, match="is not a folder"):
+    with pytest.raises(CommandError, match=r"is not a folder$"):
         printed("storage", "mark", "ALPHA_DISK", "--create")
     assert printed("storage", "list").splitlines()[0].split()[:2] == ["ALPHA_DISK", "down"]
     with pytest.raises(CommandError, match="no storage endpoint NONE"):

@@ -197,6 +197,12 @@ def test_two_pilots_never_share_a_slot(slot: Slot, peer: Peer) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_pilot_whose_software_is_not_there_takes_no_job_to_fail_it(slot: Slot, peer: Peer) -> None:
+    assert slot.start("--software", str(slot.base / "sofware")).wait(10) == 2
+    assert not peer.verbs("register")
+    assert "--software: " in (slot.base / "pilot.err").read_text()
+
+
 def test_the_next_pilot_at_the_slot_tells_at_once_what_became_of_the_job_before_it(slot: Slot, peer: Peer) -> None:
     peer.lease_s = 1000.0
     job = peer.offer(escaper(slot))

@@ -4,8 +4,8 @@ Here: where they live, how they start, stop and are found again after a crash. N
 (`broker_site.roof.supervisor`). Nothing in here knows Django.
 """
 
-from broker_site.roof.embedded.instance import Instance, Services, attached, quiet
-from broker_site.roof.embedded.place import NoPlace
+from broker_site.roof.embedded.instance import ROOT, Instance, Services, attached, quiet
+from broker_site.roof.embedded.place import NoPlace, known_instances
 from broker_site.roof.embedded.postgres import NotStarted
 
-__all__ = ["Instance", "NoPlace", "NotStarted", "Services", "attached", "quiet"]
+__all__ = ["ROOT", "Instance", "NoPlace", "NotStarted", "Services", "attached", "known_instances", "quiet"]

@@ -8,14 +8,13 @@ import shutil
 import sys
 
 from broker_site.roof.embedded.instance import ROOT, Instance
-from broker_site.roof.embedded.place import STATE, shared_folder
+from broker_site.roof.embedded.place import STATE, known_instances, shared_folder
 
 
 def main() -> int:
     """Remove all instances that nobody uses; 1 if somebody uses one."""
     top = ROOT / STATE
-    names = sorted(each.name for each in top.iterdir() if (each / "lock").exists()) if top.exists() else []
-    used = [name for name in names if not Instance(name).remove()]
+    used = [name for name in known_instances(ROOT) if not Instance(name).remove()]
     if used:
         print(f"still in use, so kept: {', '.join(used)}", file=sys.stderr)
         return 1

@@ -92,6 +92,11 @@ def make_passed(folder: Path, top: Path) -> None:
         each.chmod(PASSED if os.geteuid() == 0 else CLOSED)
 
 
+def known_instances(root: Path) -> list[str]:
+    """The names of the instances of a working folder that were started once, in order."""
+    return sorted(each.parent.name for each in (root / STATE).glob("*/lock"))
+
+
 def find_place(root: Path, instance: str, software: Path, own_user: Callable[[], Account]) -> Place:
     """Make the folders of `instance` under `root`, and choose where its database lives; NoPlace when nothing works.
 

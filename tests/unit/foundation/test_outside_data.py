@@ -107,7 +107,7 @@ def test_what_is_missing_is_described() -> None:
     with pytest.raises(OutsideDataError) as refused:
         read(Cat, {}, path="cats.tom")
     assert [(p.field, p.rule, p.message) for p in refused.value.problems] == [
-        ("cats.tom.name", "required", "What it answers to.")
+        ("cats.tom.name", "required", "must be given: What it answers to.")
     ]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from broker_site.foundation.access.models import Role
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.kernel import clock
 from workqueues.ledger.child_brokers import (
@@ -62,6 +63,8 @@ class Command(BaseCommand):
 
     def _handle(self, verb: str, options: dict[str, Any]) -> None:
         if verb == "add":
+            if options["vo"] and not Role.objects.filter(vo=options["vo"]).exists():
+                self.stderr.write(f"note: nobody has a role in the VO {options['vo']}, so there is no work of it yet")
             self._tell(add_child(options["name"], options["team"], options["vo"], SYSTEM))
         elif verb == "list":
             rows = child_rows()

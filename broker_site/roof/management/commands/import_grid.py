@@ -143,5 +143,6 @@ def summary(wanted: GridUpdate, changes: Sequence[Change]) -> str:
     for kind, (plural, part) in PLURALS.items():
         if (rows := getattr(wanted, part)) is not None:
             counted = ", ".join(f"{counts[kind, what]} {what}" for what in SIGNS if counts[kind, what])  # type: ignore[index]
-            parts.append(f"{len(rows)} {plural} ({counted or 'unchanged'})")
+            noun = plural.removesuffix("s") if len(rows) == 1 else plural
+            parts.append(f"{len(rows)} {noun} ({counted or 'unchanged'})")
     return "; ".join(parts)

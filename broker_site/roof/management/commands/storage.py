@@ -71,7 +71,8 @@ class Command(BaseCommand):
         try:
             mark = put_mark(name, path, canary)
         except CannotMark as problem:
-            raise CommandError(str(problem)) from problem
+            hint = "" if path.exists() or endpoint.mark else "; --create makes it"
+            raise CommandError(f"{problem}{hint}") from problem
         note_mark(name, mark)
         self.stdout.write(f"{name}: {path} is marked")
 
