@@ -57,12 +57,16 @@ WITH said AS MATERIALIZED (
         protocol = s.protocol, clock_ahead_s = s.ahead_s, last_contact = $15, last_pull_key = s.key, last_pull_at = now(),
         sites = s.sites::jsonb, jobs_by_priority = s.jobs::jsonb, free_jobs = s.free_jobs, is_draining = s.draining,
         last_pull = s.last_pull::jsonb
-    FROM said s WHERE c.id = s.child_id
+    FROM said s CROSS JOIN LATERAL (SELECT ctid AS place FROM workqueues_childbroker WHERE id = s.child_id OFFSET 0) AS mine
+    WHERE c.ctid = mine.place
 )
 SELECT child_id, n, (SELECT count(*) FROM given WHERE given.child_id = open.child_id) FROM open
 """,
 )
-"""`open`: what another pull of the child got while this one waited for its row; the statement that waited does not see it."""
+"""`open`: what another pull of the child got while this one waited for its row; the statement that waited does not see it.
+
+`mine`: the rows are locked, so they stay where they are; joined by their ids, a scan of all children would seem to cost less.
+"""
 
 
 def hand_over(consignments: Sequence[Consignment], lease_s: float, now: datetime) -> dict[int, int]:
