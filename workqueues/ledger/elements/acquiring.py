@@ -76,7 +76,7 @@ def next_of_all(wishes: Sequence[Wish]) -> list[WaitingElement]:
 def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int]) -> list[Given]:
     """Go through the elements in order, page by page, until the child has as many as it may, or nothing more has a slot.
 
-    `front`: the next ones for any child; `taken`: what others got of them, or had locked, in this transaction.
+    `front`: the next ones for any child; `taken`: elements that others get in this transaction.
     """
     child, room = wish.child, wish.room
     counts: acquisition.JobCounts = {
@@ -87,20 +87,20 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
     seen = list(taken)
     waits = 0
     page = Page(list(islice(_for_child(front, wish, taken), wish.most)), others_hold=False)
-    is_whole = not page.mine
+    looks_itself = not page.mine
     for _ in range(ROUNDS + len(room)):
         wanted = wish.most - len(given)
         if not wanted or not room:
             break
-        if is_whole:
+        if looks_itself:
             page = next_waiting(room, child.team, child.vo, seen, wanted)
         acquired = acquisition.acquire(_elements(page.mine), room, chance, counts=counts, most=wanted)
         by_id = {str(one.id): one for one in page.mine}
         given += [Given(by_id[element.id], site) for element, site in acquired.elements]
         waits += page.others_hold
-        if is_whole and len(page.mine) < wanted and not 0 < waits <= WAITS:
+        if looks_itself and len(page.mine) < wanted and not 0 < waits <= WAITS:
             break
-        is_whole = True
+        looks_itself = True
         counts = acquired.counts
         seen += [one.id for one in page.mine]
         if page.mine:  # a site that is full for the last of them is full for all that come after it
