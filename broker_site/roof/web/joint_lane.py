@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import Any
 
-from django.db import close_old_connections, connections
+from django.db import close_old_connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from broker_site.roof.web.lane import Ask, Lane, done_in_thread
 
@@ -37,16 +37,9 @@ class JointLane(Lane):
     """
 
     end: End = field(kw_only=True)
-    _waiting: deque[Ask] = field(init=False, repr=False, default_factory=deque)
-    _calls: SimpleQueue[bool] = field(init=False, repr=False, default_factory=SimpleQueue)
     _serving: int = field(init=False, default=0)
     _began: float = field(init=False, default=0.0)
     _timer: asyncio.TimerHandle | None = field(init=False, repr=False, default=None)
-
-    def close(self) -> None:
-        """End the threads, each after what it does now."""
-        for _ in self._started:
-            self._calls.put(False)
 
     def _hand_over(self, ask: Ask) -> None:
         self._waiting.append(ask)
@@ -64,25 +57,22 @@ class JointLane(Lane):
                 return
             self._serving += 1
             self._began = now
-        self._start_thread(self._serving)
-        self._calls.put(True)
+            call = self._idle.pop() if self._idle else None
+        self._call(call)
 
     def _call_again(self) -> None:
         self._timer = None
         self._call_thread()
 
-    def _serve(self) -> None:
-        """A thread: when it is called it works until nobody waits."""
-        databases = connections.all()
-        while self._calls.get():
-            while asks := self._next():
-                with self._working(databases):
-                    close_old_connections()  # as Django does before each request: one that is broken is not used again
-                    self._work_on(asks)
+    def _serve(self, databases: Sequence[BaseDatabaseWrapper], calls: SimpleQueue[bool]) -> None:
+        while asks := self._next(calls):
+            with self._working(databases):
+                close_old_connections()  # as Django does before each request: one that is broken is not used again
+                self._work_on(asks)
 
-    def _next(self) -> list[Ask]:
+    def _next(self, calls: SimpleQueue[bool]) -> list[Ask]:
         with self._lock:
-            asks = [self._waiting.popleft() for _ in range(min(len(self._waiting), MOST))]
+            asks = self._take(MOST, calls)
             if asks:
                 self._began = time.monotonic()
             else:

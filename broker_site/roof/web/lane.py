@@ -46,8 +46,13 @@ class Lane:
     patience_s: float
     inside: int = 0
     """Requests that have a thread or wait for one."""
-    _started: list[threading.Thread] = field(init=False, repr=False, default_factory=list)
-    _asks: SimpleQueue[Ask | None] = field(init=False, repr=False, default_factory=SimpleQueue)
+    _started: int = field(init=False, default=0)
+    _idle: list[SimpleQueue[bool]] = field(init=False, repr=False, default_factory=list)
+    """How to call each thread that waits for requests. The last one is called first: in turn, they would come to their
+    connections, and these to their servers, when what they used last is in no cache any more.
+    """
+    _waiting: deque[Ask] = field(init=False, repr=False, default_factory=deque)
+    _closed: bool = field(init=False, default=False)
     _done: deque[asyncio.Future[Any]] = field(init=False, repr=False, default_factory=deque)
     _works: dict[int, _Work] = field(init=False, repr=False, default_factory=dict)
     _lock: threading.Lock = field(init=False, repr=False, default_factory=threading.Lock)
@@ -63,7 +68,6 @@ class Lane:
             raise Overloaded(self.name)
         self.inside += 1
         try:
-            self._start_thread(self.inside)
             loop = asyncio.get_running_loop()
             done: asyncio.Future[T] = loop.create_future()
             done.add_done_callback(self._leave)
@@ -81,23 +85,48 @@ class Lane:
     def _leave(self, done: asyncio.Future[Any]) -> None:
         self.inside -= 1
 
-    def _start_thread(self, wanted: int) -> None:
-        """One more thread, where fewer run than are `wanted`."""
-        if len(self._started) < min(wanted, self.threads):
-            thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
-            self._started.append(thread)
-            thread.start()
-
     def _hand_over(self, ask: Ask) -> None:
-        self._asks.put(ask)
+        with self._lock:
+            self._waiting.append(ask)
+            call = self._idle.pop() if self._idle else None
+        self._call(call)
 
-    def _serve(self) -> None:
-        """A thread: one request after the other, with the thread's own database connections."""
-        databases = connections.all()
-        while (ask := self._asks.get()) is not None:
-            with self._working(databases):
-                result, fault = done_in_thread(ask[2])
-            self._give(ask, result, fault)
+    def _call(self, thread: SimpleQueue[bool] | None) -> None:
+        """Have this thread work, or a new one if there may be more. In the event loop only."""
+        if thread is not None:
+            thread.put(True)
+        elif self._started < self.threads:
+            self._started += 1
+            threading.Thread(target=self._live, name=self.name, daemon=True).start()
+
+    def _live(self) -> None:
+        """A thread: it works until nobody waits, and again when it is called; with database connections of its own."""
+        databases, calls = connections.all(), SimpleQueue[bool]()
+        goes_on = True
+        while goes_on:
+            self._serve(databases, calls)
+            goes_on = calls.get()
+
+    def _serve(self, databases: Sequence[BaseDatabaseWrapper], calls: SimpleQueue[bool]) -> None:
+        """Work until nobody waits."""
+        while asks := self._next(calls):
+            for ask in asks:
+                with self._working(databases):
+                    result, fault = done_in_thread(ask[2])
+                self._give(ask, result, fault)
+
+    def _next(self, calls: SimpleQueue[bool]) -> list[Ask]:
+        with self._lock:
+            return self._take(1, calls)
+
+    def _take(self, most: int, calls: SimpleQueue[bool]) -> list[Ask]:
+        """What a thread does next; where nobody waits it is idle from then on, to be called again. Under the lock."""
+        asks = [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
+        if not asks and self._closed:
+            calls.put(False)
+        elif not asks:
+            self._idle.append(calls)
+        return asks
 
     @contextmanager
     def _working(self, databases: Sequence[BaseDatabaseWrapper]) -> Iterator[None]:
@@ -133,8 +162,11 @@ class Lane:
 
     def close(self) -> None:
         """End the threads, each after what it does now."""
-        for _ in self._started:
-            self._asks.put(None)
+        with self._lock:
+            self._closed = True
+            for calls in self._idle:
+                calls.put(False)
+            self._idle.clear()
 
 
 def done_in_thread(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
