@@ -62,7 +62,12 @@ class JointLane(Lane):
             self._serving += 1
             self._began = now
             call = self._idle.pop() if self._idle else None
-        self._call(call)
+        try:
+            self._call(call)
+        except RuntimeError:
+            with self._lock:
+                self._serving -= 1
+            raise
 
     def _call_again(self) -> None:
         self._timer = None

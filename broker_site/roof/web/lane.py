@@ -74,7 +74,13 @@ class Lane:
         except BaseException:
             self.inside -= 1
             raise
-        self._hand_over((loop, done, work))
+        ask = (loop, done, work)
+        try:
+            self._hand_over(ask)
+        except RuntimeError:  # the system has no thread more
+            if self._is_withdrawn(ask):
+                self.inside -= 1
+                raise
         return await done
 
     def give_nothing(self) -> None:
@@ -91,13 +97,24 @@ class Lane:
             call = self._idle.pop() if self._idle else None
         self._call(call)
 
+    def _is_withdrawn(self, ask: Ask) -> bool:
+        """Take an ask back; False where a thread has it."""
+        with self._lock:
+            if ask not in self._waiting:
+                return False
+            self._waiting.remove(ask)
+            return True
+
     def _call(self, thread: SimpleQueue[bool] | None) -> None:
-        """Have this thread work, or a new one if there may be more. In the event loop only."""
+        """Have this thread work, or a new one if there may be more. In the event loop only.
+
+        Raises RuntimeError where none can be started.
+        """
         if thread is not None:
             thread.put(True)
         elif self._started < self.threads:
-            self._started += 1
             threading.Thread(target=self._live, name=self.name, daemon=True).start()
+            self._started += 1
 
     def _live(self) -> None:
         """A thread: it works until nobody waits, and again when it is called; with database connections of its own."""

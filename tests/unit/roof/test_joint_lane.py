@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from broker_site.roof.web.joint_lane import JOIN_S, JointLane, Unfinished
+from broker_site.roof.web.lane import Lane
 from brokerage.api.joint_verbs import MOST, Joint, Wish, carry_out
 
 
@@ -127,6 +128,39 @@ def test_with_all_threads_waiting_the_next_is_served_when_one_is_free() -> None:
         assert list(await asyncio.gather(first, second)) == ["end of 1", "end of 2"]
 
     assert in_a_lane(script, threads=1) == [[1], [2]]
+
+
+def test_where_no_thread_can_be_started_an_ask_fails_and_the_next_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(lane: Lane) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            for _ in range(3):
+                with pytest.raises(RuntimeError, match="no thread more"):
+                    await lane.run(lambda: "done")
+        assert [await lane.run(lambda: "done") for _ in range(3)] == ["done"] * 3
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("no thread more")
+
+    for lane in (JointLane("joint", 2, 50, 60.0, end=Ends()), Lane("single", 2, 50, 60.0)):
+        asyncio.run(script(lane))
+        lane.close()
+        assert lane.inside == 0
+
+
+def test_one_ask_after_the_other_goes_to_one_thread() -> None:
+    async def script(lane: Lane) -> None:
+        all_here = threading.Barrier(3)
+        await asyncio.gather(*(lane.run(lambda: all_here.wait(10)) for _ in range(3)))
+        threads = set[int]()
+        for _ in range(20):
+            await until(lambda: len(lane._idle) == 3)
+            threads.add(await lane.run(threading.get_ident))
+        assert len(threads) == 1
+
+    lane = Lane("single", 3, 50, 60.0)
+    asyncio.run(script(lane))
+    lane.close()
 
 
 def test_wishes_of_one_kind_go_together_but_never_two_of_one_key() -> None:
