@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import psutil
@@ -23,6 +24,7 @@ from django.urls import set_urlconf
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from benchmarks.server import TABLES
 from broker_site.env import Env
 from broker_site.roof.embedded import Instance, NoPlace, Services
 from broker_site.roof.embedded.postgres import OWNER
@@ -137,6 +139,16 @@ def redis_url(services: Services, request: pytest.FixtureRequest) -> str:
 def tables(services: Services) -> Tables | None:
     """The tables to copy; a server that the environment names keeps none."""
     return None if os.environ.get("DATABASE_URL") else Tables(services.database_url)
+
+
+@pytest.fixture(scope="session")
+def own_database(services: Services, redis_url: str, tables: Tables | None) -> Iterator[dict[str, str]]:
+    """The environment of a program that makes a database of its own on these servers; it copies the tables that are there."""
+    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    name = f"bench_{os.getpid()}_tables"
+    with tables.copied(name) if tables else nullcontext(False) as there:
+        yield environment | ({TABLES: name} if there else {})
 
 
 @pytest.fixture(scope="session")

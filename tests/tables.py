@@ -7,7 +7,8 @@ find the copy then.
 from __future__ import annotations
 
 import hashlib
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import django
@@ -43,15 +44,32 @@ class Tables:
         self._holder.autocommit = True
         with self._holder.cursor() as cursor:
             cursor.execute(ONE_AT_A_TIME)
-            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [self.name])
-            return self.name if cursor.rowcount else None
+            return self.name if self._is_there(cursor) else None
+
+    @contextmanager
+    def copied(self, name: str) -> Iterator[bool]:
+        """A database of this name for the block, if there is one to copy."""
+        with closing(psycopg2.connect(self._url)) as connection, connection.cursor() as cursor:
+            connection.autocommit = True
+            cursor.execute(ONE_AT_A_TIME)
+            if there := self._is_there(cursor):
+                cursor.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self.name}"')
+        try:
+            yield there
+        finally:
+            with closing(psycopg2.connect(self._url)) as connection, connection.cursor() as cursor:
+                connection.autocommit = True
+                cursor.execute(f'DROP DATABASE IF EXISTS "{name}"')
+
+    def _is_there(self, cursor: psycopg2.extensions.cursor) -> bool:
+        cursor.execute("SELECT FROM pg_database WHERE datname = %s", [self.name])
+        return bool(cursor.rowcount)
 
     def end(self, made: str) -> None:
         """Copy this database, to which nobody is connected, unless there is a copy; those of other states of the code go."""
         assert self._holder is not None
         with closing(self._holder), self._holder.cursor() as cursor:
-            cursor.execute("SELECT FROM pg_database WHERE datname = %s", [self.name])
-            if not cursor.rowcount:
+            if not self._is_there(cursor):
                 cursor.execute(OTHERS, [self.name])
                 for (other,) in cursor.fetchall():
                     cursor.execute(f'DROP DATABASE IF EXISTS "{other}"')
