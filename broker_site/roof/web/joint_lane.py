@@ -16,6 +16,10 @@ from broker_site.roof.web.lane import Ask, Lane, done_in_thread
 
 JOIN_S = 0.1
 """So long others wait for the thread that works on those before them; then another begins, since that one may wait for a lock."""
+GATHER_S = 0.001
+"""So long a thread that has just answered several waits for the next: those who ask without a pause come back within it, and are
+worked on together again instead of in two turns of half as many.
+"""
 MOST = 32
 """Requests that are worked on together."""
 
@@ -69,6 +73,8 @@ class JointLane(Lane):
             with self._working(databases):
                 close_old_connections()  # as Django does before each request: one that is broken is not used again
                 self._work_on(asks)
+            if len(asks) > 1:
+                time.sleep(GATHER_S)
 
     def _next(self, calls: SimpleQueue[bool]) -> list[Ask]:
         with self._lock:

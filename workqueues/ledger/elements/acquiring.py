@@ -6,7 +6,7 @@ Children that pull together have a first look in common; who finds too few there
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from workqueues.ledger.elements.pulling_children import PullingChild
 from workqueues.rules.elements import acquisition
 from workqueues.rules.elements.element_sites import SiteWishes
 from workqueues.rules.elements.messages import Pull
-from workqueues.rules.elements.site_slots import SiteSlots, slots
+from workqueues.rules.elements.site_slots import slots
 
 ROUNDS = 20
 """So often the next elements are looked at, where sites became full on the way."""
@@ -46,8 +46,7 @@ def wish_of(child: PullingChild, said: Pull, most_held: int) -> Wish:
     """What a child may get that says this. `most_held`: no child has more elements than that."""
     why = _refusals(child, said, most_held)
     most = 0 if why else min(said.most, most_held - child.held)
-    told = {name: SiteSlots(site.state, site.pending_slots, site.running_slots) for name, site in said.sites.items()}
-    return Wish(child, said, most, {site: n for site, n in slots(told, "pull").items() if n > 0}, why)
+    return Wish(child, said, most, {site: n for site, n in slots(said.sites, "pull").items() if n > 0}, why)
 
 
 def _refusals(child: PullingChild, said: Pull, most_held: int) -> Counter[str]:
@@ -79,9 +78,7 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
     `front`: the next ones for any child; `taken`: elements that others get in this transaction.
     """
     child, room = wish.child, wish.room
-    counts: acquisition.JobCounts = {
-        site: {int(priority): n for priority, n in jobs.items()} for site, jobs in wish.said.jobs.items()
-    }
+    counts: dict[str, dict[float, float]] = {}
     chance = dice("pull", child.speaker.name, str(wish.said.key))  # the same pull always chooses the same sites
     given: list[Given] = []
     seen = list(taken)
@@ -94,6 +91,7 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
             break
         if looks_itself:
             page = next_waiting(room, child.team, child.vo, seen, wanted)
+        _count(wish.said, {site for one in page.mine for site in one.sites}, counts)
         acquired = acquisition.acquire(_elements(page.mine), room, chance, counts=counts, most=wanted)
         by_id = {str(one.id): one for one in page.mine}
         given += [Given(by_id[element.id], site) for element, site in acquired.elements]
@@ -103,12 +101,20 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
         looks_itself = True
         counts = acquired.counts
         seen += [one.id for one in page.mine]
-        if page.mine:  # a site that is full for the last of them is full for all that come after it
+        if page.mine and len(given) < wish.most:  # a site that is full for the last of them is full for all that come after it
             last = page.mine[-1].priority
-            room = {site: n for site, n in room.items() if acquisition.has_slot(last, n, counts.get(site, {}))}
+            _count(wish.said, room, counts)
+            room = {site: n for site, n in room.items() if acquisition.has_slot(last, n, counts[site])}
     if not given and not +wish.why:
         wish.why["in_other_hands" if waits else "nothing_waits"] = 1
     return given
+
+
+def _count(said: Pull, sites: Iterable[str], counts: dict[str, dict[float, float]]) -> None:
+    """Add the jobs that count at these sites by what the child says: of hundreds of sites a pull of one element needs a few."""
+    for site in sites:
+        if site not in counts:
+            counts[site] = {int(priority): n for priority, n in said.jobs.get(site, {}).items()}
 
 
 def _for_child(front: Sequence[WaitingElement], wish: Wish, taken: Collection[int]) -> Iterator[WaitingElement]:

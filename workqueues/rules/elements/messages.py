@@ -15,6 +15,7 @@ from uuid import UUID
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict, ValidationError, WrapValidator
 
 from broker_site.foundation.outside_data import LARGEST, WHOLE, Whole, fault, problems, read
+from workqueues.rules.elements.site_slots import SiteSlots
 from workqueues.states import SITE_CLOSED, SITE_DRAINED, SITE_OPEN
 from workqueues.states.elements import ELEMENT
 
@@ -113,9 +114,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SiteTold:
-    """A site of the child: its state, the jobs that may wait and run there, and those that run."""
-
+class SiteTold(SiteSlots):
     state: SiteState = "Normal"
     pending_slots: Amount
     running_slots: Amount
