@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import psutil
@@ -23,9 +24,11 @@ from django.urls import set_urlconf
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
+from benchmarks.server import TABLES
 from broker_site.env import Env
 from broker_site.roof.embedded import Instance, NoPlace, Services
 from broker_site.roof.embedded.postgres import OWNER
+from tests.tables import Tables
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -133,7 +136,25 @@ def redis_url(services: Services, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(services: Services, django_db_modify_db_settings_parallel_suffix: None) -> Iterator[None]:
+def tables(services: Services) -> Tables | None:
+    """The tables to copy; a server that the environment names keeps none."""
+    return None if os.environ.get("DATABASE_URL") else Tables(services.database_url)
+
+
+@pytest.fixture(scope="session")
+def own_database(services: Services, redis_url: str, tables: Tables | None) -> Iterator[dict[str, str]]:
+    """The environment of a program that makes a database of its own on these servers; it copies the tables that are there."""
+    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    name = f"bench_{os.getpid()}_tables"
+    with tables.copied(name) if tables else nullcontext(False) as there:
+        yield environment | ({TABLES: name} if there else {})
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    services: Services, tables: Tables | None, django_db_modify_db_settings_parallel_suffix: None
+) -> Iterator[None]:
     """Point Django at the private PostgreSQL before it makes the test database."""
     database = Env.read({"GRIDBROKER_PROFILE": "local", "DATABASE_URL": services.database_url}).database
     if database is None:
@@ -142,6 +163,7 @@ def django_db_modify_db_settings(services: Services, django_db_modify_db_setting
         entry.update(NAME=database.name, USER=database.user, PASSWORD=database.password, HOST=database.host, PORT=database.port)
     _drop_databases_of_dead_runs(services.database_url)
     settings.DATABASES["default"]["TEST"]["NAME"] = f"test_{os.getpid()}"  # two runs at once do not share one
+    settings.DATABASES["default"]["TEST"]["TEMPLATE"] = tables.begin() if tables else None
     # A run of one file may have tests alone that share a campaign: pytest-django sees no test there that asks for the database.
     wanted = pytest_django.fixtures._get_databases_for_setup
     with pytest.MonkeyPatch.context() as patch:
@@ -162,12 +184,15 @@ def _drop_databases_of_dead_runs(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None) -> Iterator[None]:
+def django_db_setup(tables: Tables | None, django_db_setup: None) -> Iterator[None]:
     """Empty only written tables; close what the read-only alias left open, so that the test database can be dropped."""
     from django.test import TransactionTestCase
 
     from tests.emptying import empty_tables
 
+    if tables:
+        connections.close_all()
+        tables.end(settings.DATABASES["default"]["NAME"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", empty_tables)
         yield

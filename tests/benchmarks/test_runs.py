@@ -84,11 +84,9 @@ def test_make_bench_runs_every_benchmark_with_options_that_it_has() -> None:
         parser_of(name).parse_args(words)
 
 
-def test_every_benchmark_says_its_figures_and_sizes_last(services: Services, redis_url: str) -> None:
-    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
+def test_every_benchmark_says_its_figures_and_sizes_last(own_database: dict[str, str]) -> None:
     command = [sys.executable, "-c", PROGRAM, json.dumps(TINY)]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600)
+    ran = subprocess.run(command, cwd=ROOT, env=own_database, capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     for (name, *words), lines in zip(TINY, ran.stdout.split("end of the run"), strict=True):
         *_, last = map(json.loads, lines.strip().splitlines())
@@ -128,11 +126,9 @@ def test_a_filled_database_is_kept_and_asked_again(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("arguments", ALL, ids=" ".join)
-def test_every_benchmark_ends_at_size(arguments: tuple[str, ...], services: Services, redis_url: str) -> None:
-    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
+def test_every_benchmark_ends_at_size(arguments: tuple[str, ...], own_database: dict[str, str]) -> None:
     command = [sys.executable, "-m", "benchmarks", *arguments]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=3000)
+    ran = subprocess.run(command, cwd=ROOT, env=own_database, capture_output=True, text=True, timeout=3000)
     assert ran.returncode == 0, ran.stderr
     name, *words = arguments
     *_, last = map(json.loads, ran.stdout.strip().splitlines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ asked(*map(wanted, stored_files(folder, [b"first", b"second"], "ALPHA")))
 MORE = """
 from pathlib import Path
 from tests.moving import asked, stored_files, wanted
-asked(*map(wanted, stored_files(Path({folder!r}), [b"third"], "ALPHA", dataset="e")))
+asked(*map(wanted, stored_files(Path({folder!r}), [{content!r}], "ALPHA", dataset={dataset!r})))
 """
 
 
@@ -35,20 +36,36 @@ def prepare(system: System) -> tuple[Pilot, ...]:
     return ()
 
 
-@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
-def test_files_are_brought_by_the_system_and_its_mover_is_kept_alive(tmp_path: Path, harm: signal.Signals) -> None:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the storage endpoints lie."""
+    return tmp_path_factory.mktemp("storage")
+
+
+@pytest.fixture(scope="module")
+def system(folder: Path) -> Iterator[System]:
+    """One that has brought files. It is harmed more than once, since it takes long to begin."""
     try:
-        with running(INSTANCE, prepare=prepare, web=False, fresh=True, frozen_s=4.0) as system:
-            system.manage("shell", "-c", WISHES.format(folder=str(tmp_path)))
-            copies = [tmp_path / "BETA/demo/d/d.000000", tmp_path / "BETA/demo/d/d.000001"]
+        with running(INSTANCE, prepare=prepare, web=False, fresh=True, frozen_s=4.0) as made:
+            made.manage("shell", "-c", WISHES.format(folder=str(folder)))
+            copies = [folder / "BETA/demo/d/d.000000", folder / "BETA/demo/d/d.000001"]
             _wait_for(copies)
             assert [copy.read_bytes() for copy in copies] == [b"first", b"second"]
-            system.kill("mover", harm)
-            system.manage("shell", "-c", MORE.format(folder=str(tmp_path)))
-            _wait_for([tmp_path / "BETA/demo/e/e.000000"])
-            assert system.children["mover"].starts >= 2
+            yield made
     finally:
         Instance(INSTANCE, environ={}).remove()
+
+
+@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+def test_files_are_brought_by_the_system_and_its_mover_is_kept_alive(system: System, folder: Path, harm: signal.Signals) -> None:
+    before, dataset = system.children["mover"].starts, f"e{harm.value}"
+    system.kill("mover", harm)
+    more = MORE.format(folder=str(folder), content=harm.name.encode(), dataset=dataset)
+    system.manage("shell", "-c", more)
+    copy = folder / f"BETA/demo/{dataset}/{dataset}.000000"
+    _wait_for([copy])
+    assert copy.read_bytes() == harm.name.encode()
+    assert system.children["mover"].starts > before
 
 
 def _wait_for(files: list[Path], seconds: float = 90.0) -> None:

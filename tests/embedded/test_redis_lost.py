@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -18,15 +19,15 @@ from broker_site.roof.supervisor import System, running
 from broker_site.roof.supervisor.child import Spec
 
 pytestmark = pytest.mark.servers
-INSTANCE = "redis-lost"
+INSTANCE = f"redis-lost-{os.environ.get('PYTEST_XDIST_WORKER', 'alone')}"
 SCHEDULER = "broker_site.roof.beat_scheduler:PeriodScheduler"
 BUSY = ("reap", "wake")
 """As many agents as the worker has processes."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def system() -> Iterator[System]:
-    """A worker with its servers, and no beat: the test sends the messages."""
+    """A worker with its servers, and no beat: the test sends the messages. One for both tests, since it takes long to begin."""
     with running(INSTANCE, web=False, beat=False, fresh=True) as made:
         yield made
     assert Instance(INSTANCE, environ={}).remove()

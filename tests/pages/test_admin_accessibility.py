@@ -15,8 +15,8 @@ from broker_site.foundation.access.models import Role, User
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.kernel import clock
 from tests.pages.scene import make_scene, visitor
-from tests.pages.test_accessibility import faults_of
-from tests.pages.test_browser import NOTE_VIOLATIONS, sign_in
+from tests.pages.test_accessibility import faults_of, with_axe
+from tests.pages.test_browser import sign_in
 from workqueues.models import GlobalShare
 
 pytestmark = [pytest.mark.pages, pytest.mark.django_db(transaction=True)]
@@ -54,7 +54,7 @@ def test_no_page_of_the_admin_has_a_grave_fault(live_server: LiveServer, browser
     assert len(addresses) > 100
     context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
-    page.add_init_script(NOTE_VIOLATIONS)
+    with_axe(page)
     sign_in(page, live_server)
     faults = [f"{address} {fault}" for address in addresses for fault in faults_of(page, f"{live_server.url}{address}")]
     assert not faults, f"{len(faults)}\n" + "\n".join(faults[:40])

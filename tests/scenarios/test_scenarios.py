@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from broker_site.roof.embedded import Services
-
 ROOT = Path(__file__).resolve().parents[2]
 LOOK_AGAIN_S = 10.0
 
 
-def played(services: Services, redis_url: str, *names: str, longest_s: float = 600) -> dict[str, dict[str, Any]]:
+def played(environment: dict[str, str], *names: str, longest_s: float = 600) -> dict[str, dict[str, Any]]:
     """What was seen in these scenarios, or in all, by name."""
-    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
     command = [sys.executable, "-m", "tests.scenarios.stage", *names]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=longest_s)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
@@ -28,9 +23,9 @@ def played(services: Services, redis_url: str, *names: str, longest_s: float = 6
 
 
 @pytest.mark.servers
-def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(services: Services, redis_url: str) -> None:
+def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(own_database: dict[str, str]) -> None:
     """All scenarios are played on one system, one after the other; the bounds leave room for a busy machine."""
-    seen = played(services, redis_url)
+    seen = played(own_database)
     print("\n".join(json.dumps(line) for line in seen.values()))  # shown where one of these fails
     assert (seen["at_rest"]["p95_s"] < 1, seen["at_rest"]["sessions"] < seen["at_rest"]["moves"]) == (True, True), seen
     assert seen["few_slots"]["busy"] > 0.3, seen
@@ -51,6 +46,6 @@ def test_slots_are_kept_busy_nothing_starves_and_waits_end_with_their_cause(serv
 
 @pytest.mark.long
 @pytest.mark.servers
-def test_thousands_of_tasks_that_wait_for_one_criterion_go_on_when_it_passes(services: Services, redis_url: str) -> None:
-    seen = played(services, redis_url, "many_wait=2000", longest_s=1800)["many_wait"]
+def test_thousands_of_tasks_that_wait_for_one_criterion_go_on_when_it_passes(own_database: dict[str, str]) -> None:
+    seen = played(own_database, "many_wait=2000", longest_s=1800)["many_wait"]
     assert (seen["groups"], seen["went_s"] < 2 * LOOK_AGAIN_S) == (1, True), seen

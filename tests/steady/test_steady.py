@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from broker_site.roof.embedded import Services
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -22,13 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
     [pytest.param(0.25, 200, False, id="short"), pytest.param(30, 3000, True, id="long", marks=pytest.mark.long)],
 )
 def test_a_steady_load_is_carried_without_growth_or_faults(
-    minutes: float, jobs: int, settled: bool, services: Services, redis_url: str, record_property: Callable[[str, object], None]
+    minutes: float, jobs: int, settled: bool, own_database: dict[str, str], record_property: Callable[[str, object], None]
 ) -> None:
     """In a quarter of a minute on a busy machine only faults can be judged; the long form judges what is to stay as it is."""
-    environment = {**os.environ, "DATABASE_URL": services.database_url, "REDIS_URL": redis_url}
-    environment.pop("DJANGO_SETTINGS_MODULE", None)
     command = [sys.executable, "-m", "tests.steady.run", "--minutes", str(minutes), "--jobs", str(jobs)]
-    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60 * minutes + 600)
+    ran = subprocess.run(command, cwd=ROOT, env=own_database, capture_output=True, text=True, timeout=60 * minutes + 600)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-4000:]
     *readings, seen = map(json.loads, ran.stdout.strip().splitlines())
     record_property("told", json.dumps(seen))
