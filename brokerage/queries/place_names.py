@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 from broker_site.foundation.kernel.registry import nearest
 from brokerage.models import ComputingQueue, Site, StorageEndpoint
 from brokerage.rules.facts.queue_names import names_in
+
+MOST_FAULTS = 20
+"""Names that are told together: to find the nearest one takes time."""
 
 
 def nucleus_fault(name: str) -> str:
@@ -13,6 +19,12 @@ def nucleus_fault(name: str) -> str:
     if not sites or sites.get(name):
         return ""
     return _unknown("nucleus", name, [site for site, collects in sites.items() if collects])
+
+
+def no_site_faults(names: Iterable[str]) -> list[str]:
+    """What is wrong with the first of the names that no site has, with the nearest ones; nothing while the grid has no sites."""
+    known = dict.fromkeys(Site.objects.values_list("name", flat=True))
+    return [_unknown("site", name, list(known)) for name in islice((n for n in names if known and n not in known), MOST_FAULTS)]
 
 
 def destination_fault(name: str) -> str:
