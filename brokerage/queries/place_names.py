@@ -33,13 +33,14 @@ def destination_fault(name: str) -> str:
     return "" if not storages or name in storages else _unknown("storage endpoint", name, storages)
 
 
-def site_faults(names: str) -> list[str]:
-    """What is wrong with each name of a list with commas that should be those of queues or sites. With `*` it is a pattern, and
-    a queue has parts behind a slash.
+def site_faults(names: str, *, storages: bool = False) -> list[str]:
+    """What is wrong with the first of the names in a list with commas that are no queue's or site's, nor, with `storages`, a
+    storage endpoint's; nothing while the grid has no queues. With `*` it is a pattern, and a queue has parts behind a slash.
     """
     known = {name for row in ComputingQueue.objects.values_list("name", "site_id") for name in row}
-    unknown = [name for name in names_in(names) if "*" not in name and not known & {name, name.rpartition("/")[0]}]
-    return [_unknown("queue or site", name, sorted(known)) for name in unknown]
+    more = set(StorageEndpoint.objects.values_list("name", flat=True)) if storages and known else set()
+    unknown = (n for n in names_in(names) if known and "*" not in n and not (known | more) & {n, n.rpartition("/")[0]})
+    return [_unknown("queue or site", name, sorted(known)) for name in islice(unknown, MOST_FAULTS)]
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
