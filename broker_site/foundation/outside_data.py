@@ -91,6 +91,11 @@ def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
     return value
 
 
+def text_of(kind: Any, value: object) -> str:
+    """What was read as this kind, or is like it, as JSON: of many dataclasses much faster than by `json`."""
+    return _reader(kind).dump_json(value).decode()
+
+
 def read_leaving_out(kind: type[T], data: object) -> tuple[T, list[Problem]]:
     """What is right in the data, and what is wrong with the rest, of which as little as possible is left out.
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from broker_site.foundation.outside_data import text_of
 from broker_site.foundation.sql.prepared import Prepared, array_text
 from workqueues.ledger.elements.next_waiting import WaitingElement
 from workqueues.queries.speakers import Speaker
-from workqueues.rules.elements.messages import Pull
+from workqueues.rules.elements.messages import JobsTold, Pull, SitesTold
 
 
 class Given(NamedTuple):
@@ -91,8 +92,8 @@ def hand_over(consignments: Sequence[Consignment], lease_s: float, now: datetime
         array_text(said.protocol for _, said in saids),
         array_text((said.now - now).total_seconds() for _, said in saids),
         now,
-        [_sites(said) for _, said in saids],
-        [json.dumps(said.jobs) for _, said in saids],
+        [text_of(SitesTold, said.sites) for _, said in saids],
+        [text_of(JobsTold, said.jobs) for _, said in saids],
         array_text(said.free_jobs for _, said in saids),
         array_text(said.draining for _, said in saids),
         [json.dumps({"most": each.said.most, "answer": each.answer}) for each in consignments],
@@ -116,16 +117,3 @@ def _incarnation(consignments: Sequence[Consignment]) -> str | None:
 
 def _texts(values: Sequence[str]) -> list[str] | str:
     return list(values) or "{}"
-
-
-def _sites(said: Pull) -> str:
-    sites = {
-        name: {
-            "state": site.state,
-            "pending_slots": site.pending_slots,
-            "running_slots": site.running_slots,
-            "running_jobs": site.running_jobs,
-        }
-        for name, site in said.sites.items()
-    }
-    return json.dumps(sites)

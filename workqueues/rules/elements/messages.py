@@ -6,7 +6,6 @@ speak is refused. Times are told only to find a clock that is off: leases are du
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -36,7 +35,6 @@ LONGEST_DECISION = 8192
 LONGEST_LEASE_S = 365 * 86_400.0
 MOST_OUTPUTS = 10_000
 """Files that were made of files that ended together."""
-_PRIORITY = re.compile(r"-?[0-9]{1,9}")
 SITE_STATES = SITE_OPEN | SITE_DRAINED | SITE_CLOSED
 
 
@@ -71,16 +69,10 @@ def _path(value: str) -> str:
     return value
 
 
-def _priority(value: str) -> str:
-    if not _PRIORITY.fullmatch(value):
-        raise fault("format", "a priority is a whole number of at most 9 digits")
-    return value
-
-
 Amount = Annotated[int, Strict(), Field(ge=0, le=LARGEST), WHOLE]
 Number = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1), WHOLE]
 Priority = Annotated[int, Strict(), Field(ge=-LARGEST, le=LARGEST), WHOLE]
-PriorityText = Annotated[str, AfterValidator(_priority)]
+PriorityText = Annotated[str, Strict(), Field(pattern=r"^-?[0-9]{1,9}$")]
 Counts = Annotated[dict[PriorityText, Amount], Field(max_length=MOST_PRIORITIES)]
 Id = Annotated[UUID, BeforeValidator(_uuid, json_schema_input_type=str)]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
@@ -130,6 +122,10 @@ class SiteTold:
     running_jobs: Amount = 0
 
 
+SitesTold = Annotated[dict[Name, SiteTold], Field(max_length=MOST_SITES)]
+JobsTold = Annotated[dict[Name, Counts], Field(max_length=MOST_SITES)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pull(Hello):
     """An ask for elements; the same `key` again means that the answer was lost.
@@ -139,8 +135,8 @@ class Pull(Hello):
     """
 
     key: Id
-    sites: Annotated[dict[Name, SiteTold], Field(max_length=MOST_SITES)]
-    jobs: Annotated[dict[Name, Counts], Field(max_length=MOST_SITES)] = field(default_factory=dict)
+    sites: SitesTold
+    jobs: JobsTold = field(default_factory=dict)
     free_jobs: Annotated[Whole, Field(ge=-LARGEST, le=LARGEST)] | None = None
     draining: Yes = False
     most: Annotated[Whole, Field(ge=0, le=MOST_ELEMENTS)] = 100
