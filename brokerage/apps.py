@@ -21,12 +21,13 @@ class BrokerageConfig(AppConfig):
         from brokerage.ledger.site_lines import SiteLines
         from brokerage.plugins import check_named, check_plugins, load_plugins
         from brokerage.queries.pilots import place_faults, storage_roots
-        from brokerage.queries.place_names import destination_fault, nucleus_fault
+        from brokerage.queries.place_names import destination_fault, no_site_faults, nucleus_fault, site_faults
+        from brokerage.rules.dispatch.limited_sites import know_sites_with
         from brokerage.rules.transfers.backend_choice import know_backends_with
         from brokerage.transfers.choice import backends
         from workqueues.api.filtering import TaskFilter
         from workqueues.catalogue import locate_storages_with
-        from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with
+        from workqueues.queries.place_wishes import check_destinations_with, check_nucleus_with, check_sites_with
 
         declare_kind(SiteLines.kind, SiteLines())
         load_plugins()
@@ -36,6 +37,8 @@ class BrokerageConfig(AppConfig):
         check_places_with(place_faults)
         check_nucleus_with(nucleus_fault)
         check_destinations_with(destination_fault)
+        check_sites_with(site_faults)
         know_backends_with(backends)
+        know_sites_with(no_site_faults)
         for name, added in task_filters().items():
             add_filter(TaskFilter, name, added)

@@ -118,10 +118,11 @@ def check_plugins(app_configs: Any = None, **kwargs: Any) -> list[checks.CheckMe
 
 
 def check_named(app_configs: Any = None, databases: Any = None, **kwargs: Any) -> list[checks.CheckMessage]:
-    """System check brokerage.W002 of `check --database`: the configuration names a policy or generator that is not there."""
+    """System check brokerage.W002 of `check --database`: the configuration names what is not there."""
     if not databases:
         return []
-    hint = "Install the package that brings it, or set the key to another one. What it is to choose waits meanwhile."
+    hint = "Install the package or import the site that is named, or set the key anew. What a policy or generator is to choose "
+    hint += "waits meanwhile; limits of a site that is not there hold nothing."
     try:
         found = gdpconfig.current().unknown()
     except DatabaseError:

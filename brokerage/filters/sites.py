@@ -54,7 +54,10 @@ def production_candidates(
     Criterion("notincluded", "the task allows only {included}"),
 )
 def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
-    """excludedSite and includedSite of the task, `*` for any text; not for a task that names where it runs. Source: 3.3."""
+    """excludedSite and includedSite of the task, `*` for any text; not for a task that names where it runs.
+
+    Source: facts on the brokerage 3.3; production holds to them too, as no wish is passed over (decision F4).
+    """
     numbers = {"excluded": ", ".join(ask.excluded_sites), "included": ", ".join(ask.included_sites)}
     allowed = ~named(queues, ask.excluded_sites) if ask.excluded_sites and not ask.preassigned else True
     inside = named(queues, ask.included_sites) if ask.included_sites and not ask.preassigned else True

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from django.db.models.functions import Now
 
 from brokerage.models import Decision, GridPart, StoredSnapshot
 from brokerage.rules.decision.assembly import TaskDecision
-from brokerage.rules.decision.record import encode, sameness
+from brokerage.rules.decision.record import asked_alike, encode, sameness
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import compressed, packed
 
@@ -120,7 +121,8 @@ def pin(decision_ids: Iterable[int], pinned: bool) -> int:
 def record_decisions(decisions: Sequence[TaskDecision[Any]], config_revision: int, snapshot_id: int) -> list[int]:
     """Store decisions of one cycle, in order: their ids; three queries for any number.
 
-    One that is the same as the last of its task and policy only raises that one's count and time.
+    One that is the same as the last of its task and policy, and was asked alike, only raises that one's count and time: its
+    reasons are told for both.
     """
     if not decisions:
         return []
@@ -130,11 +132,11 @@ def record_decisions(decisions: Sequence[TaskDecision[Any]], config_revision: in
         fresh: list[Decision] = []
         stored: list[Decision | int] = []
         for decision in decisions:
-            place, same = _place(decision), sameness(decision.decision)
+            place, same, asked = _place(decision), sameness(decision.decision), decision.inputs.ask.to_document()
             last = last_of.get(place)
-            if last is None or last[1] != same:
+            if last is None or last[1] != same or not asked_alike(last[2], asked):
                 fresh.append(_row(decision, same, config_revision, snapshot_id))
-                last = last_of[place] = (fresh[-1], same)
+                last = last_of[place] = (fresh[-1], same, asked)
             elif isinstance(last[0], Decision):
                 last[0].n_times += 1
             else:
@@ -151,20 +153,21 @@ def _place(decision: TaskDecision[Any]) -> tuple[int, str]:
     return decision.inputs.ask.task_id, decision.decision.policy
 
 
-def _last_of(decisions: Sequence[TaskDecision[Any]]) -> dict[tuple[int, str], tuple[Decision | int, str]]:
-    """Task and policy -> id and sameness of its last decision."""
+def _last_of(decisions: Sequence[TaskDecision[Any]]) -> dict[tuple[int, str], tuple[Decision | int, str, Mapping[str, Any]]]:
+    """Task and policy -> id, sameness and ask of its last decision."""
     places = sorted({_place(decision) for decision in decisions})
     with connection.cursor() as cursor:
         cursor.execute(
             """
-            SELECT v.task_id, v.policy, last.id, last.sameness FROM unnest(%s::bigint[], %s::text[]) AS v(task_id, policy)
+            SELECT v.task_id, v.policy, last.id, last.sameness, last.ask::text
+            FROM unnest(%s::bigint[], %s::text[]) AS v(task_id, policy)
             CROSS JOIN LATERAL (
-                SELECT d.id, d.sameness FROM brokerage_decision d WHERE d.task_id = v.task_id AND d.policy = v.policy
+                SELECT d.id, d.sameness, d.ask FROM brokerage_decision d WHERE d.task_id = v.task_id AND d.policy = v.policy
                 ORDER BY d.id DESC LIMIT 1) last
             """,
             [[task_id for task_id, _ in places], [policy for _, policy in places]],
         )
-        return {(task_id, policy): (int(id_), same) for task_id, policy, id_, same in cursor}
+        return {(task_id, policy): (int(id_), same, json.loads(ask)) for task_id, policy, id_, same, ask in cursor}
 
 
 def _row(task_decision: TaskDecision[Any], same: str, config_revision: int, snapshot_id: int) -> Decision:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 
-from broker_site.foundation.agency.batches import concerns_all
+from broker_site.foundation.agency.batches import concerns_all, say_why_apart
 from broker_site.foundation.agency.look import look_after_commit
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
 from brokerage.ledger.ending_jobs import FILE_OUTCOME, EndingJob, job_outcome, read_jobs, uses
@@ -185,6 +185,8 @@ def settle_jobs(words: Sequence[LastWord]) -> list[str | Exception]:
         except Exception as fault:  # one of them needs an answer of its own
             if concerns_all(fault):
                 raise
+            if not isinstance(fault, Stale | _Apart):
+                say_why_apart("ends of jobs", fault)
     patience = LockPatience()
     return [ends[i] if i in ends else _end_or_fault(word, patience) for i, word in enumerate(words)]
 

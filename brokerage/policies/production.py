@@ -11,7 +11,7 @@ from brokerage.filters.inputs import io_intensity, max_io_intensity, non_local, 
 from brokerage.filters.links import dest_blacklisted, link_backlog, link_unusable, links_full, low_network_weight
 from brokerage.filters.load import disk_io, non_pledged, opportunistic, queue_caps, transferring
 from brokerage.filters.shares import zero_share
-from brokerage.filters.sites import banned_site, no_station, not_nucleus, production_candidates, status, t1weight
+from brokerage.filters.sites import banned_site, no_station, not_nucleus, production_candidates, site_lists, status, t1weight
 from brokerage.filters.slots import core_count, memory
 from brokerage.filters.software import connectivity, software
 from brokerage.filters.walltime import longwalltime, maxtime_for_scouts, shortwalltime
@@ -61,6 +61,7 @@ class Production(BrokeragePolicy):
         non_pledged,
         max_io_intensity,
         non_local,
+        site_lists,
         banned_site,
         no_station,
     )

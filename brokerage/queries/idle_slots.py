@@ -42,7 +42,8 @@ class SlotAsk(NamedTuple):
 
 
 class WaitingTask(NamedTuple):
-    """One of the tasks that stand equally in their last decisions, with how many files of all of them are due.
+    """One of the tasks that stand equally in their last decisions, the one decided upon last, with how many files of all of them
+    are due.
 
     `next_look_at`: until when it waits, if it does; `held`: why, where it is held to a cap of its owner.
     """
@@ -118,8 +119,8 @@ def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
 
 
 _TASKS = f"""
-SELECT min(id), vo, prod_source_label, gshare, work_queue_id, resource_type, max(current_priority), min(next_look_at),
-    max(decision_id), sum(files)::bigint, held
+SELECT (array_agg(id ORDER BY decision_id DESC))[1], vo, prod_source_label, gshare, work_queue_id, resource_type,
+    max(current_priority), min(next_look_at), max(decision_id), sum(files)::bigint, held
 FROM (
     SELECT t.id, t.vo, t.prod_source_label, t.gshare, coalesce(t.work_queue_id, 0) AS work_queue_id, t.resource_type,
         t.current_priority, t.next_look_at, last.id AS decision_id, last.sameness, due.files,

@@ -170,6 +170,19 @@ def test_a_task_that_waits_though_its_queue_passes_by_now_is_eligible_work() -> 
     assert numbers(look(queue)) == (1, 0, 0)
 
 
+def test_the_task_that_is_told_to_pass_is_the_one_that_was_decided_upon() -> None:
+    """Of two that failed alike one passes by now; the other, which is older, does not."""
+    (queue,) = grid("ALPHA")
+    ComputingQueue.objects.update(maxrss=100)
+    for name, ram in (("large", 1900), ("small", 500)):
+        task = submitted(parameters(name, nEvents=10, nEventsPerJob=10, ramCount=ram))
+        run_agents(3)
+    ComputingQueue.objects.update(maxrss=1000)
+    ask_in_vain(queue)
+    idle = look(queue)
+    assert (numbers(idle), idle.task_id) == ((1, 1, 0), task.id)
+
+
 def test_work_that_the_throttler_holds_is_counted_apart_with_its_reason() -> None:
     alpha, _ = grid("ALPHA", "BETA")
     set_override("core", "POLICY_analysis", "generic", who="ada", why="test")

@@ -82,6 +82,13 @@ def why() -> str:
     return ParentBroker.objects.get().last_error
 
 
+def test_work_of_production_stays_at_the_sites_that_the_parent_gave_it_to(parent: SmallParent) -> None:
+    ensure_user("ada", roles=[("demo", "submitter"), ("demo", "production")])
+    grid("ALPHA", "BETA")
+    begun(parent, prodSourceLabel="managed", taskType="prod", nFilesPerJob=1)
+    assert set(Job.objects.values_list("computing_queue__name", flat=True)) == {"ALPHA"}
+
+
 def test_without_a_parent_nothing_is_done(queue: ComputingQueue) -> None:
     assert run_agent("pull", looked=True) == 0
     assert not ParentBroker.objects.exists()

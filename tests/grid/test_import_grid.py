@@ -35,6 +35,13 @@ def run(file: str, *options: str) -> str:
     return out.getvalue()
 
 
+def warned(file: str) -> str:
+    """What an import says beside what it changed, after all else."""
+    err = io.StringIO()
+    call_command("import_grid", file, stdout=io.StringIO(), stderr=err)
+    return err.getvalue()
+
+
 def grid() -> list[Any]:
     """Everything that an import writes."""
     return [
@@ -225,6 +232,24 @@ def test_an_attribute_of_a_queue_that_looks_misspelt_is_noted(good: dict[str, An
     notes = [line for line in run(written(good)).splitlines() if "not known" in line]
     assert notes == ["note: queues.SOUTH.staus: not known; kept among the attributes; the nearest known one is status"]
     assert ComputingQueue.objects.get(name="SOUTH").attributes["staus"] == "offline"
+
+
+def test_the_last_line_counts_and_names_what_is_not_known(good: dict[str, Any], written: Write) -> None:
+    good["queues"]["SOUTH"] |= {"cpu_core_count": 8, "tier": "T2"}
+    good["sites"]["NORTH"]["nucleous"] = True
+    assert warned(written(good)) == (
+        "3 attributes are not known; kept as they came, nothing goes by them: cpu_core_count of 1 queue (the nearest known one "
+        "is corecount), nucleous of 1 site (the nearest known one is nucleus), tier of 2 queues\n"
+    )
+    assert ComputingQueue.objects.get(name="SOUTH").corecount == 0
+    for queue in good["queues"].values():
+        queue |= {f"of_ours_{n}": n for n in range(30)}
+    assert warned(written(good)).endswith(", 13 more\n")
+
+
+def test_a_document_of_known_attributes_warns_of_nothing(good: dict[str, Any], written: Write) -> None:
+    del good["queues"]["NORTH"]["tier"]
+    assert warned(written(good)) == ""
 
 
 def test_what_a_document_does_not_have_stays_where_a_feed_has_it(good: dict[str, Any], written: Write) -> None:

@@ -21,7 +21,7 @@ from broker_site.foundation.sql.prepared import run_together
 from brokerage.ledger.lease import Ask, HeldAtMost, lease
 from brokerage.ledger.match_limits import Limits
 from brokerage.ledger.settle import settle_job
-from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE
+from brokerage.models import ComputingQueue, Job, MatchGauge, PilotCE, Site
 from brokerage.queries import held_slots as held_slots_module
 from brokerage.queries.held_slots import forget_tasks, held_slots
 from brokerage.rules.dispatch.match_limits import ATTRIBUTES, Held, Limited
@@ -84,6 +84,7 @@ def match(limits: Limits, groups: list[int], holder: UUID, values: dict[str, fro
 
 
 def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits: Limits, django_assert_num_queries: Any) -> None:
+    Site.objects.create(name="SITE_BETA")
     configure("RUNNING_LIMITS", '{"SITE_BETA": {"vo": {"demo": 1}}}')
     limits.at(SITE)
     with django_assert_num_queries(0):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from broker_site.foundation.access.principal import SYSTEM
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.agency import batches
 from broker_site.foundation.kernel import clock
 from broker_site.foundation.sql.prepared import Prepared
 from tests.ledger.test_pull_order import JOBS, LOOKS, PARTS, SLOTS, asking, make_tasks, wait
@@ -209,6 +210,34 @@ def test_a_fault_of_one_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     results = pull_each([pull_of(child, plain()) for child in (first, bad, last)], TERMS, clock.now())
     assert [r if isinstance(r, list) else r.__name__ for r in told(results)] == [[rows[0].id], "DataError", [rows[1].id]]
     assert ChildBroker.objects.get(id=bad.id).last_pull_key is None
+
+
+@pytest.mark.django_db
+def test_the_log_says_why_pulls_are_answered_one_by_one_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where each then goes well."""
+    wait(make_tasks(), [(0, 1, 1, {"A"}, "")] * 6)
+    children = [child_of() for _ in range(3)]
+    real = pulling._consignments
+
+    def only_alone(wishes: Any, terms: Any) -> Any:
+        if len(wishes) > 1:
+            Element.objects.raw("SELECT 1/0 AS id")[0]
+        return real(wishes, terms)
+
+    monkeypatch.setattr(pulling, "_consignments", only_alone)
+    monkeypatch.setattr(batches, "_said_until", {})
+    results = pull_each([pull_of(child, plain()) for child in children], TERMS, clock.now())
+    assert [len(one) for one in told(results)] == [1, 1, 1]
+    pull_each([pull_of(child, plain()) for child in children], TERMS, clock.now())
+    (line,) = [record for record in caplog.records if record.name == batches.__name__]
+    assert line.getMessage() == "pulls that came together failed, and each is done by itself: DataError"
+    assert line.exc_info
+    monkeypatch.setattr(batches, "SAID_EVERY_S", 0.0)
+    batches._said_until.clear()
+    pull_each([pull_of(child, plain()) for child in children], TERMS, clock.now())
+    assert len([record for record in caplog.records if record.name == batches.__name__]) == 2
 
 
 @pytest.mark.django_db(transaction=True)

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection, transaction
 
+from broker_site.foundation.agency import batches
 from broker_site.foundation.agency.batches import code_of
 from brokerage.ledger.handing_out import hand_out, handed_out_before
 from brokerage.ledger.heartbeats import LeaseState, SignOfLife, beat
@@ -122,7 +123,10 @@ def test_a_job_that_somebody_works_on_keeps_no_other_waiting(queue: ComputingQue
     assert [answer and answer.status for answer in answers] == ["running", "running"]
 
 
-def test_reports_of_a_task_whose_datasets_are_locked_keep_none_of_another_task_waiting(queue: ComputingQueue) -> None:
+def test_reports_of_a_task_whose_datasets_are_locked_keep_none_of_another_task_waiting(
+    queue: ComputingQueue, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "_said_until", {})
     one, other = work("held", 6), work("free", 6)
     leases = [take(queue) for _ in range(6)]
     words = [LastWord(each.job_id, each.epoch, good(each.job_id), "pilot") for each in leases]
@@ -134,3 +138,5 @@ def test_reports_of_a_task_whose_datasets_are_locked_keep_none_of_another_task_w
     assert {of_task[word.job_id] for word, end in zip(words, ends, strict=True) if end == "finished"} == {other.id}
     assert [code_of(end) for end in ends if isinstance(end, Exception)] == ["55P03"] * 3
     assert settle_jobs(words) == ["finished"] * 6, "told again, all end"
+    (line,) = [record.getMessage() for record in caplog.records if record.name == batches.__name__]
+    assert line.startswith("ends of jobs that came together failed, and each is done by itself: ")

@@ -65,6 +65,8 @@ TASKS: dict[str, list[Any]] = {
     "priority": [500, 500, 500, 800, 900, 1000],
     "site": [None] * 6 + ["Q1", "A, Q2*"],
     "nucleus": ["N"],
+    "included_sites": [(), (), (), (), ("A", "B", "Q*1")],
+    "excluded_sites": [(), (), (), ("Q2*",)],
     "banned_sites": [(), (), (), ("A",), ("C", "B")],
     "stations": [(), (), (), ("st1",)],
     "station_sites": [(), ("A",), ("B", "C")],
@@ -177,6 +179,8 @@ def last(ask: Ask, row: Row) -> list[tuple[str, bool]]:
         ("longwalltime", (walltime(ask, row) or 0) < row["mintime"]),
         ("max_io_intensity", not ask.merge and 0 < row["max_io_intensity"] < (ask.io_intensity or 0)),
         ("non_local", row["use_only_local_data"] and row["missing_files"] > 0),
+        ("excluded", ask.site is None and means(ask.excluded_sites, row)),
+        ("notincluded", ask.site is None and bool(ask.included_sites) and not means(ask.included_sites, row)),
         *unmatched(ask, row),
     ]
 

@@ -23,8 +23,8 @@ from brokerage.rules.decision.assembly import DecisionInputs, DecisionRequest, T
 from brokerage.rules.decision.pipeline import decide
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.decision.record import encode, replay
-from brokerage.rules.explain.explanation import decision_document
-from brokerage.rules.facts.ask import Ask
+from brokerage.rules.explain.explanation import decision_document, explain
+from brokerage.rules.facts.ask import Ask, Chunk
 from brokerage.rules.world.stored_snapshot import TaskFacts
 from tests.builders import catalogue_dataset, grid, parameters, reading, submitted
 from tests.flow.steps import BAD, run_agents, run_jobs
@@ -132,6 +132,46 @@ def test_equal_decisions_in_a_row_are_counted_also_within_one_cycle() -> None:
         assert record_decisions([decided(1)] * 9, 0, stored) == [numbers[3]] * 9
     assert len(asked) <= 5
     assert list(Decision.objects.order_by("id").values_list("n_times", flat=True)) == [2, 1, 10]
+
+
+SCOUT = {"scout": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (SCOUT, {"priority": 900}, "tasks of priority 900 run only at SITE_BETA"),
+        (SCOUT, SCOUT | {"nucleus": "SITE_GAMMA"}, "scouts run only at SITE_GAMMA"),
+        ({"priority": 900}, {"priority": 950}, "tasks of priority 950 run only at SITE_BETA"),
+        ({"site": "NOWHERE"}, {"site": "ELSEWHERE"}, "the jobs run only at ELSEWHERE, and no queue here is called so"),
+    ],
+)
+def test_the_reasons_of_a_decision_are_those_of_what_was_asked_last(
+    before: dict[str, Any], after: dict[str, Any], told: str
+) -> None:
+    """Also where every queue fails by the same criterion as before."""
+    grid("ALPHA", "OMEGA")
+    snapshot, config = load_snapshot(), BrokerConfig(gdpconfig.component)
+    place = store_snapshot(snapshot)
+    for more in (before, after):
+        ask = Ask(**{"task_id": 7, "vo": "demo", "nucleus": "SITE_BETA", **more})
+        record_decisions([decide_task(DecisionRequest(snapshot, TaskFacts(), ask, Production, config, "7"))], 0, place)
+    found = stored(latest(7)[0].id)
+    columns = found.columns()
+    assert columns is not None and found.record is not None
+    story = explain(found.record, found.policy, found.ask, columns, found.config)
+    assert {skip.reason for skip in story.skipped} == {told}
+
+
+def test_decisions_that_are_asked_alike_are_one_whatever_the_moment() -> None:
+    grid("ALPHA")
+    snapshot, config = load_snapshot(), BrokerConfig(gdpconfig.component)
+    place = store_snapshot(snapshot)
+    for n in range(3):
+        chunk = Chunk(n_events=n, files=n, gb=1.5 * n)
+        ask = Ask(task_id=7, vo="demo", ram_count=64000, priority=500 + n, waits_s=9.5 * n, chunk=chunk)
+        record_decisions([decide_task(DecisionRequest(snapshot, TaskFacts(), ask, Generic, config, "7"))], 0, place)
+    assert Decision.objects.get().n_times == 3
 
 
 def test_a_decision_over_a_thousand_queues_takes_8_kb_at_most() -> None:

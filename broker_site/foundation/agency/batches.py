@@ -26,7 +26,12 @@ OF_THE_SERVER = ("08", "53", "57", "58")
 PATIENCE_S = 20.0
 """Time after which a run tries nothing more of a batch that failed: the rest is left for the next run."""
 
+SAID_EVERY_S = 60.0
+"""So often a cause is told for which what came together fails."""
+
 logger = logging.getLogger(__name__)
+_said_until: dict[tuple[str, str, str, str], float] = {}
+"""Cause -> until when nothing more is said of it (monotonic seconds). There are as many as there are places in the code."""
 
 
 class NotTried(Exception):
@@ -83,6 +88,19 @@ def _parts(batch: Sequence[T], group: Callable[[T], Hashable], *, locked: bool) 
         return list(groups.values())
     middle = (len(batch) + 1) // 2
     return [part for part in (batch[:middle], batch[middle:]) if part]
+
+
+def say_why_apart(what: str, fault: Exception) -> None:
+    """A line in the log, once a minute for each cause: why what came together is done one by one, which may then go well."""
+    now, trace = time.monotonic(), fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+    cause = (what, type(fault).__name__, code_of(fault), place)
+    if now < _said_until.get(cause, 0.0):
+        return
+    _said_until[cause] = now + SAID_EVERY_S
+    logger.warning("%s that came together failed, and each is done by itself: %s", what, type(fault).__name__, exc_info=fault)
 
 
 def code_of(error: BaseException) -> str:

@@ -19,6 +19,7 @@ from brokerage.rules.decision.policy_choice import NUCLEUS
 from brokerage.rules.decision.policy_config import BrokerConfig
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Columns
+from brokerage.rules.facts.queue_names import left_by_lists
 from brokerage.rules.facts.snapshot import Nuclei, Queues
 from brokerage.rules.world.grid_snapshot import GridSnapshot
 from brokerage.rules.world.stored_snapshot import TaskFacts
@@ -74,11 +75,22 @@ def decide_task(request: DecisionRequest) -> TaskDecision[Any]:
 
 
 def job_broker_inputs(request: DecisionRequest) -> DecisionInputs[Queues]:
-    """What the job broker judges for the hint that it gives to the choice of a nucleus."""
+    """What the job broker judges for the hint that it gives to the choice of a nucleus.
+
+    A task whose lists leave no queue of a nucleus has its output brought to one all the same: its lists do not count here.
+    """
     snapshot, task_facts, ask, _, config, _ = request
     ask, broker = snapshot.completed(ask), config.job_broker(ask)
     anywhere, queues = without_nucleus(ask, queue_table(snapshot, task_facts, broker, ask))
+    if (ask.included_sites or ask.excluded_sites) and not _reaches_nucleus(ask, queues, snapshot):
+        anywhere = replace(anywhere, included_sites=(), excluded_sites=())
     return DecisionInputs(broker, anywhere, queues, config.values(broker, ask.vo))
+
+
+def _reaches_nucleus(ask: Ask, queues: Queues, snapshot: GridSnapshot) -> bool:
+    """Whether a queue that writes at a nucleus, the one that the task names if any, is among those that its lists leave."""
+    nuclei = [ask.nucleus] if ask.nucleus else snapshot.nuclei(ask).name.tolist()
+    return bool((left_by_lists(ask, queues) & np.isin(queues.source_site, nuclei)).any())
 
 
 def without_nucleus(ask: Ask, queues: Queues) -> tuple[Ask, Queues]:

@@ -22,7 +22,7 @@ from broker_site.foundation.gdpconfig.texts import thawed
 from broker_site.foundation.kernel.verdict import Kind
 from brokerage.rules.decision.declare import Policy
 from brokerage.rules.decision.pipeline import Choice, PolicyDecision, decide, first_failed
-from brokerage.rules.facts.ask import Ask, Config
+from brokerage.rules.facts.ask import HIGH_PRIORITY, Ask, Config
 from brokerage.rules.facts.columns import Columns
 
 FORMAT = 1
@@ -87,6 +87,25 @@ def sameness(decision: PolicyDecision) -> str:
     """
     head = f"{decision.version} {decision.outcome} {decision.candidates} {len(decision.first)}\n".encode()
     return hashlib.sha256(head + decision.first.astype("<i2").tobytes()).hexdigest()
+
+
+OF_THE_MOMENT = ("task_id", "waits_s", "usage", "chunk", "task_priority", "container_sources")
+"""Fields of an ask that differ from run to run while the task stays as it is."""
+
+
+def asked_alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two asks, as documents, say the same of the task, so that what is told of the one is true of the other: who is a
+    scout, of which priority or nucleus, is a reason in words. Which files a chunk has, and how long it waited, may differ.
+    """
+    return _of_the_task(one) == _of_the_task(other)
+
+
+def _of_the_task(ask: Mapping[str, Any]) -> dict[str, Any]:
+    said = {name: value for name, value in ask.items() if name not in OF_THE_MOMENT}
+    said["site of files"] = (ask.get("chunk") or {}).get("site")
+    if said.get("priority", 0) < HIGH_PRIORITY:
+        said["priority"] = None  # it often moves, and no reason names it
+    return said
 
 
 def replay(record: Record, policy: Policy, ask: Ask, columns: Columns, config: Config) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.snapshot import Queues
 
@@ -27,6 +28,12 @@ def named(queues: Queues, names: Iterable[str]) -> Flags:
         return np.zeros(len(queues), dtype=np.bool_)
     listed = np.array(sorted(wanted))
     return np.isin(queues.name, listed) | np.isin(queues.unified_name, listed) | np.isin(queues.site, listed)
+
+
+def left_by_lists(ask: Ask, queues: Queues) -> Flags:
+    """Which queues excludedSite and includedSite of a task leave."""
+    included = named(queues, ask.included_sites) if ask.included_sites else np.ones(len(queues), dtype=np.bool_)
+    return included & ~named(queues, ask.excluded_sites)
 
 
 def site_text(site: str, meant: Flags) -> str:

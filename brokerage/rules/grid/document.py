@@ -9,10 +9,11 @@ fault refuses the whole document (decision B15).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
@@ -48,6 +49,8 @@ STORED = ("links", "slots", "measured", "software")
 LACKING = "the document has no"
 LIKE_A_SLIP = 0.85
 """How like a known name an unknown one is that is taken for a slip of it: `staus`."""
+LIKE_A_NAME = 0.7
+"""How like a known name an unknown one is with which that is told: `cpu_core_count` with `corecount`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +164,14 @@ NOT_OF_A_SITE = ("total_rw",)
 """Attributes of a site for a decision without a database."""
 NOT_OF_A_QUEUE = (*QUEUE, "nickname", "atlas_site", "astorages")
 """What a queue does not keep among its attributes."""
+READ_AS_IT_CAME = ("cloud",)
+"""What it keeps as it came, and decisions read."""
+_KNOWN = {
+    "sites": {*SITE, *NOT_OF_A_SITE},
+    "storages": {*STORAGE},
+    "queues": {*NOT_OF_A_QUEUE, *READ_AS_IT_CAME, *QueueAttributes.model_fields},
+}
+"""Part of the document -> attributes of its entries that something goes by."""
 
 
 def nickname_problem(name: str, raw: object) -> Problem | None:
@@ -214,9 +225,27 @@ def _others(raw: Mapping[str, Any], known: Any) -> dict[str, Any]:
 
 def _misspelt(names: Collection[str]) -> dict[str, str]:
     """Attributes of queues that nobody knows, with the known one that they look like; others are many, and not spoken of."""
-    known = {*NOT_OF_A_QUEUE, *QueueAttributes.model_fields}
-    unknown = sorted(name for name in names if name not in known)[:MOST_PROBLEMS]
-    return {name: near for name in unknown if (near := nearest(name, known, LIKE_A_SLIP))}
+    unknown = sorted(name for name in names if name not in _KNOWN["queues"])[:MOST_PROBLEMS]
+    return {name: near for name in unknown if (near := nearest(name, _KNOWN["queues"], LIKE_A_SLIP))}
+
+
+class UnknownAttribute(NamedTuple):
+    """An attribute that nobody knows, in how many entries of a part of the document; `near`: the known one that it is like."""
+
+    part: str
+    name: str
+    entries: int
+    near: str
+
+
+def unknown_attributes(document: Mapping[str, Any]) -> list[UnknownAttribute]:
+    """Those of a good document, first the ones that are like a known one: they are kept, and nothing goes by them."""
+    counts = Counter(
+        (part, name) for part in PLACES for raw in document.get(part, {}).values() for name in raw if name not in _KNOWN[part]
+    )
+    near = {place: nearest(place[1], _KNOWN[place[0]], LIKE_A_NAME) for place in islice(counts, MOST_PROBLEMS)}
+    unknown = [UnknownAttribute(*place, count, near.get(place, "")) for place, count in counts.items()]
+    return sorted(unknown, key=lambda one: (not one.near, one.name, one.part))
 
 
 def _notes(document: Mapping[str, Any]) -> Iterator[str]:

@@ -136,6 +136,8 @@ PRODUCTION: dict[Named, Case] = BOTH_BROKERS | {
     ("non_pledged", 0): Limit("pledgedcpu", (1, 0, -1), True, {"WORK_SHORTAGE": True}),
     ("over_pledged", 0): Limit("running_cores", (7, 8, 9), True, {"pledgedcpu": 8, "WORK_SHORTAGE": True}),
     ("non_local", 0): Limit("missing_files", (0, 0, 1), True, {"use_only_local_data": True}),
+    ("excluded", 0): Switch({"excluded_sites": ("R",)}, {"excluded_sites": ("Q",)}),
+    ("notincluded", 0): Switch({"included_sites": ("Q",)}, {"included_sites": ("R",)}),
     ("cap_activated", 0): Limit(
         "activated", (19, 20, 21), True, {"running": 10, "NQUEUELIMITSITE": 0, "skips_too": "cap_queued"}
     ),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 
-from broker_site.foundation.agency.batches import concerns_all
+from broker_site.foundation.agency.batches import concerns_all, say_why_apart
 from workqueues.ledger.child_brokers import child_with
 from workqueues.ledger.elements.acquiring import Wish, acquire, next_of_all, wish_of
 from workqueues.ledger.elements.contacts import check_child, if_as_known
@@ -65,6 +65,7 @@ def pull_each(pulls: Sequence[ChildPull], terms: PullTerms, now: datetime) -> li
     except Exception as fault:
         if concerns_all(fault) or len(pulls) == 1:
             raise
+        say_why_apart("pulls", fault)
         told = {}
     return [told.get(one.credential) or _pull_alone(one, terms, now) for one in pulls]
 

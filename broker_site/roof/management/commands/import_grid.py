@@ -24,7 +24,7 @@ from brokerage.ledger.grid import import_grid
 from brokerage.ledger.grid_facts import Change
 from brokerage.queries.feeds import known_names
 from brokerage.rules.grid.cric import KINDS
-from brokerage.rules.grid.document import BadGrid
+from brokerage.rules.grid.document import BadGrid, UnknownAttribute, unknown_attributes
 from brokerage.rules.grid.update import GridUpdate
 
 SIGNS = {"added": "+", "changed": "~", "gone": "-"}
@@ -38,6 +38,8 @@ PLURALS = {
     "software": ("software documents", "software"),
 }
 """Kind of a row -> what several are called, and the part of the document."""
+MOST_NAMED = 20
+"""Attributes that are not known which the last line names."""
 CRIC = "cric"
 """Whose the rows of CRIC's documents are, unless a feed is named."""
 
@@ -77,6 +79,8 @@ class Command(BaseCommand):
                 except BadGrid as bad:
                     raise refused(file, bad) from bad
                 self._tell(wanted, changes, options["dry_run"], options["verbosity"])
+                if kind == "grid" and options["verbosity"] and (unknown := unknown_attributes(document)):
+                    self.stderr.write(not_known(unknown))  # beside what changed, which others may read
             if options["dry_run"]:
                 transaction.set_rollback(True)
 
@@ -106,6 +110,17 @@ class Command(BaseCommand):
             for fault in faults.values():
                 self.stdout.write(f"faulty, its last good version stays: {fault}")
         self.stdout.write(("would change: " if dry_run else "") + summary(wanted, changes))
+
+
+def not_known(unknown: Sequence[UnknownAttribute]) -> str:
+    """What the document says that nothing goes by: how many attributes, and which."""
+    named = []
+    for part, name, entries, near in unknown[:MOST_NAMED]:
+        noun = part if entries > 1 else part.removesuffix("s")
+        named.append(f"{name} of {entries} {noun}" + (f" (the nearest known one is {near})" if near else ""))
+    more = [f"{len(unknown) - MOST_NAMED} more"] if len(unknown) > MOST_NAMED else []
+    many = f"{len(unknown)} attributes are" if len(unknown) > 1 else "1 attribute is"
+    return f"{many} not known; kept as they came, nothing goes by them: {', '.join([*named, *more])}"
 
 
 def refused(file: str, bad: BadGrid) -> CommandError:
