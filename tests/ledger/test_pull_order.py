@@ -50,7 +50,7 @@ def looking(name: str, front: int, few: int) -> tuple[Prepared, Prepared]:
     beyond = beyond.replace(limits[1], f"place <= {few}").replace(limits[2], f"place = {few} + 1")
     return (
         Prepared(f"next_{name}", next_waiting.TYPES, near.replace(limits[0], f"LIMIT {front}")),
-        Prepared(f"beyond_{name}", next_waiting.TYPES, beyond),
+        Prepared(f"beyond_{name}", next_waiting.TYPES_BEYOND, beyond),
     )
 
 

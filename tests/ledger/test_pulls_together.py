@@ -266,6 +266,29 @@ def test_a_child_that_somebody_holds_keeps_no_others_from_what_they_get() -> Non
 
 
 @pytest.mark.django_db(transaction=True)
+def test_what_another_holds_hides_nothing_that_waits_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where those at the front are for others, and all that suit are in one group."""
+    look = LOOKS[2]
+    monkeypatch.setattr(next_waiting, "NEXT", look[0])
+    monkeypatch.setattr(next_waiting, "BEYOND_FRONT", look[1])
+    rows = wait(make_tasks(), [(0, 1, 1, {"A"}, "")] * 600)
+    child = child_of()
+    identity()
+
+    def pull_meanwhile() -> list[Any]:
+        try:
+            return told(pull_each([pull_of(child, asking({"A": 1000}, {}, 100))], TERMS, clock.now()))
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        held = list(Element.objects.filter(id__in=[row.id for row in rows[:400]]).select_for_update(no_key=True))
+        (given,) = pool.submit(pull_meanwhile).result(30)
+        assert len(held) == 400
+    assert given == [row.id for row in rows[400:500]]
+
+
+@pytest.mark.django_db(transaction=True)
 def test_batches_at_once_give_no_element_twice_and_leave_none() -> None:
     """The same children come to several processes at the same time, in another order each time."""
     rows = wait(make_tasks(), [(i % 3, i % 4 + 1, 1, {"A"}, "") for i in range(200)])

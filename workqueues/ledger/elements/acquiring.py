@@ -90,7 +90,7 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
         if not wanted or not room:
             break
         if looks_itself:
-            page = next_waiting(room, child.team, child.vo, seen, wanted)
+            page = next_waiting(room, child.team, child.vo, seen, wanted, waits)
         _count(wish.said, {site for one in page.mine for site in one.sites}, counts)
         acquired = acquisition.acquire(_elements(page.mine), room, chance, counts=counts, most=wanted)
         by_id = {str(one.id): one for one in page.mine}

@@ -18,8 +18,10 @@ FRONT = 3000
 FEW_GROUPS = 8
 MANY = 1000
 """Where more elements wait than these, who locks a few too many takes nothing from others: they find as many behind them."""
-BEYOND = 20
-"""So many more are looked at than are wanted: some may be just in another's hands."""
+BEYOND, WIDER = 20, 8
+"""So many more of a group behind the front are looked at than are wanted: some may be just in another's hands. At each further
+look, where they were, so many times as many, as far as the front goes.
+"""
 
 
 class WaitingElement(NamedTuple):
@@ -79,7 +81,7 @@ _HEADS = f"""
 _OF_FIRST_GROUPS = f"""
     SELECT e.id, e.priority, e.task_id, g.id AS group_id, e.task_name, e.vo, g.sites, g.team
     FROM (SELECT g.group_id AS id, g.team, {_SITES} FROM heads g WHERE g.place <= {{groups}} OFFSET 0) g
-    {_OF_GROUP.format(n=f"$5 + {BEYOND}")}
+    {_OF_GROUP.format(n="$5 + $6")}
     WHERE ((-e.priority, e.task_id, e.id) < (SELECT -priority, task_id, id FROM heads WHERE place = {{groups}} + 1)) IS NOT FALSE
     {_IN_ORDER}"""
 """What comes before the first element of the next group is all that comes before it; behind the n-th are n at least."""
@@ -93,7 +95,7 @@ _OF_ENOUGH = _LOCKED.format(
 _LOOK_BEYOND = f"""
 WITH heads AS MATERIALIZED ({_HEADS}),
 few AS MATERIALIZED ({_OF_FEW}),
-nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups=f"$5 + {BEYOND}")}),
+nearby AS MATERIALIZED ({_OF_FIRST_GROUPS.format(groups="$5 + $6")}),
 enough AS MATERIALIZED ({_OF_ENOUGH}),
 mine AS (SELECT * FROM few UNION ALL SELECT * FROM enough)
 SELECT {_COLUMNS},
@@ -101,18 +103,22 @@ SELECT {_COLUMNS},
 FROM (VALUES (1)) AS always(n) LEFT JOIN mine e ON TRUE {_IN_ORDER}
 """
 TYPES = "text[], text, text, bigint[], int"
+TYPES_BEYOND = f"{TYPES}, int"
 NEXT = Prepared("next_elements", TYPES, _LOOK)
-BEYOND_FRONT = Prepared("elements_beyond_front", TYPES, _LOOK_BEYOND)
+BEYOND_FRONT = Prepared("elements_beyond_front", TYPES_BEYOND, _LOOK_BEYOND)
 MANY_WAIT = Prepared("many_elements", "int", f"SELECT e.id FROM {_WAITS} {_IN_ORDER} OFFSET $1 LIMIT 1")
 
 
-def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int) -> Page:
-    """Lock the next `n` elements, but for those seen, of groups with one of these sites, for a team and VO (empty: any)."""
+def next_waiting(sites: Collection[str], team: str, vo: str, seen: Sequence[int], n: int, looks: int = 0) -> Page:
+    """Lock the next `n` elements, but for those seen, of groups with one of these sites, for a team and VO (empty: any).
+
+    `looks`: so often others were found to hold some of the next ones.
+    """
     child = (sorted(sites), team, vo)
     mine = [WaitingElement(*row) for row in NEXT.run(*child, list(seen), n)]
     if len(mine) == n:
         return Page(mine, others_hold=False)
-    rows = BEYOND_FRONT.run(*child, [*seen, *(one.id for one in mine)], n - len(mine))
+    rows = BEYOND_FRONT.run(*child, [*seen, *(one.id for one in mine)], n - len(mine), min(BEYOND * WIDER**looks, FRONT))
     mine += [WaitingElement(*row[:-1]) for row in rows if row[0] is not None]
     mine.sort(key=lambda one: (-one.priority, one.task_id, one.id))  # what was let go of since the first look may come before
     return Page(mine, rows[0][-1])

@@ -12,7 +12,16 @@ from itertools import islice
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, Strict, ValidationError, WrapValidator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    Strict,
+    ValidationError,
+    WithJsonSchema,
+    WrapValidator,
+)
 
 from broker_site.foundation.outside_data import LARGEST, WHOLE, Whole, fault, problems, read
 from workqueues.rules.elements.site_slots import SiteSlots
@@ -73,7 +82,8 @@ def _path(value: str) -> str:
 Amount = Annotated[int, Strict(), Field(ge=0, le=LARGEST), WHOLE]
 Number = Annotated[int, Strict(), Field(ge=0, le=2**63 - 1), WHOLE]
 Priority = Annotated[int, Strict(), Field(ge=-LARGEST, le=LARGEST), WHOLE]
-PriorityText = Annotated[str, Strict(), Field(pattern=r"^-?[0-9]{1,9}$")]
+# OpenAPI 3.0 has no word for the pattern of a key.
+PriorityText = Annotated[str, Strict(), Field(pattern=r"^-?[0-9]{1,9}$"), WithJsonSchema({"type": "string"})]
 Counts = Annotated[dict[PriorityText, Amount], Field(max_length=MOST_PRIORITIES)]
 Id = Annotated[UUID, BeforeValidator(_uuid, json_schema_input_type=str)]
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=128)]
