@@ -198,9 +198,18 @@ def _settle(done: asyncio.Future[Any], result: Any, fault: BaseException | None)
     if done.cancelled():
         return
     if fault is not None:
-        done.set_exception(fault)
+        done.set_exception(_for_loop(fault))
     else:
         done.set_result(result)
+
+
+def _for_loop(fault: BaseException) -> BaseException:
+    """A fault as it may be given to who waits: a future takes no StopIteration, and what is no Exception would end the loop."""
+    if isinstance(fault, Exception) and not isinstance(fault, StopIteration):
+        return fault
+    told = RuntimeError(f"{type(fault).__name__} in a thread")
+    told.__cause__ = fault
+    return told
 
 
 def cut(database: BaseDatabaseWrapper) -> bool:

@@ -148,6 +148,22 @@ def test_where_no_thread_can_be_started_an_ask_fails_and_the_next_are_served(mon
         assert lane.inside == 0
 
 
+@pytest.mark.parametrize("kind", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_a_fault_that_would_end_the_loop_or_be_lost_in_it_is_told_as_another(kind: type[BaseException]) -> None:
+    async def script(lane: Lane) -> None:
+        def work() -> None:
+            raise kind
+
+        with pytest.raises(RuntimeError, match=kind.__name__):
+            await asyncio.wait_for(lane.run(work), 10)
+        assert await lane.run(lambda: "done") == "done"
+
+    for lane in (JointLane("joint", 2, 50, 60.0, end=Ends()), Lane("single", 2, 50, 60.0)):
+        asyncio.run(script(lane))
+        lane.close()
+        assert lane.inside == 0
+
+
 def test_one_ask_after_the_other_goes_to_one_thread() -> None:
     async def script(lane: Lane) -> None:
         all_here = threading.Barrier(3)
