@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from django.db import close_old_connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from broker_site.roof.web.lane import Ask, Lane, done_in_thread
+
+logger = logging.getLogger(__name__)
 
 JOIN_S = 0.1
 """So long others wait for the thread that works on those before them; then another begins, since that one may wait for a lock."""
@@ -56,27 +59,40 @@ class JointLane(Lane):
                 return
             now = time.monotonic()
             if self._serving and (now < self._began + JOIN_S or self._serving >= self.threads):
-                if self._timer is None:
-                    self._timer = asyncio.get_running_loop().call_later(JOIN_S, self._call_again)
+                self._look_later()
                 return
             self._serving += 1
             self._began = now
             call = self._idle.pop() if self._idle else None
         try:
             self._call(call)
-        except RuntimeError:
+        except BaseException:
             with self._lock:
                 self._serving -= 1
             raise
 
+    def _look_later(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(JOIN_S, self._call_again)
+
     def _call_again(self) -> None:
+        """Look anew who waits; and once more while anybody does, who may be one too many for the thread that is called, or for
+        whom none could be started: no other ask might come.
+        """
         self._timer = None
-        self._call_thread()
+        try:
+            self._call_thread()
+        except (RuntimeError, MemoryError):
+            logger.warning("no thread more can be started for %s", self.name)
+        finally:
+            if self._waiting:
+                self._look_later()
 
     def _serve(self, databases: Sequence[BaseDatabaseWrapper], calls: SimpleQueue[bool]) -> None:
         while asks := self._next(calls):
             with self._working(databases):
-                close_old_connections()  # as Django does before each request: one that is broken is not used again
+                # As Django does before each request: one that is broken is not used again. Where that fails, each work meets it.
+                done_in_thread(close_old_connections)
                 self._work_on(asks)
             if len(asks) > 1:
                 time.sleep(GATHER_S)

@@ -77,7 +77,7 @@ class Lane:
         ask = (loop, done, work)
         try:
             self._hand_over(ask)
-        except RuntimeError:  # the system has no thread more
+        except (RuntimeError, MemoryError):  # the system has no thread more
             if self._is_withdrawn(ask):
                 self.inside -= 1
                 raise
@@ -108,7 +108,7 @@ class Lane:
     def _call(self, thread: SimpleQueue[bool] | None) -> None:
         """Have this thread work, or a new one if there may be more. In the event loop only.
 
-        Raises RuntimeError where none can be started.
+        Raises RuntimeError or MemoryError where none can be started.
         """
         if thread is not None:
             thread.put(True)
@@ -137,8 +137,15 @@ class Lane:
             return self._take(1, calls)
 
     def _take(self, most: int, calls: SimpleQueue[bool]) -> list[Ask]:
-        """What a thread does next; where nobody waits it is idle from then on, to be called again. Under the lock."""
-        asks = [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
+        """What a thread does next; where nobody waits it is idle from then on, to be called again. Under the lock.
+
+        What nobody waits for any more is not begun: `inside` counts it no longer, so nothing else would limit how much that is.
+        """
+        asks: list[Ask] = []
+        while self._waiting and len(asks) < most:
+            ask = self._waiting.popleft()
+            if not ask[1].cancelled():
+                asks.append(ask)
         if not asks and self._closed:
             calls.put(False)
         elif not asks:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from broker_site.roof.web import joint_lane
 from broker_site.roof.web.joint_lane import JOIN_S, JointLane, Unfinished
+from broker_site.roof.web.joint_lane import MOST as MOST_AT_ONCE
 from broker_site.roof.web.lane import Lane
 from brokerage.api.joint_verbs import MOST, Joint, Wish, carry_out
 
@@ -130,22 +132,91 @@ def test_with_all_threads_waiting_the_next_is_served_when_one_is_free() -> None:
     assert in_a_lane(script, threads=1) == [[1], [2]]
 
 
-def test_where_no_thread_can_be_started_an_ask_fails_and_the_next_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("fault", [RuntimeError, MemoryError])
+def test_where_no_thread_can_be_started_an_ask_fails_and_the_next_are_served(
+    monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
     async def script(lane: Lane) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", refuse)
             for _ in range(3):
-                with pytest.raises(RuntimeError, match="no thread more"):
+                with pytest.raises(fault, match="no thread more"):
                     await lane.run(lambda: "done")
-        assert [await lane.run(lambda: "done") for _ in range(3)] == ["done"] * 3
+        assert [await asyncio.wait_for(lane.run(lambda: "done"), 10) for _ in range(3)] == ["done"] * 3
 
     def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("no thread more")
+        raise fault("no thread more")
 
     for lane in (JointLane("joint", 2, 50, 60.0, end=Ends()), Lane("single", 2, 50, 60.0)):
         asyncio.run(script(lane))
         lane.close()
         assert lane.inside == 0
+
+
+def test_those_that_are_too_many_for_the_second_thread_wait_for_no_other_ask() -> None:
+    """Where the first two wait for locks."""
+
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first = await first_of(lane, ends)
+        others = [asyncio.ensure_future(lane.run(begin(100 + n))) for n in range(MOST_AT_ONCE + 1)]
+        await until(lambda: len(ends.groups) == 3)
+        assert ends.groups[2] == [100 + MOST_AT_ONCE]
+        ends.let.set()
+        await asyncio.gather(first, *others)
+
+    in_a_lane(script)
+
+
+def test_those_for_whom_no_thread_could_be_started_are_served_when_one_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(lane: JointLane, ends: Ends) -> None:
+        first, start, faults = await first_of(lane, ends), threading.Thread.start, [RuntimeError("no thread more")]
+
+        def refuse_once(thread: threading.Thread) -> None:
+            if faults:
+                raise faults.pop()
+            start(thread)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse_once)
+        second = asyncio.ensure_future(lane.run(begin(2)))
+        await until(lambda: ends.groups == [[1], [2]])
+        assert not faults
+        ends.let.set()
+        await asyncio.gather(first, second)
+
+    in_a_lane(script)
+
+
+def test_what_nobody_waits_for_any_more_is_not_begun() -> None:
+    async def script(lane: Lane) -> None:
+        let, begun = threading.Event(), list[int]()
+        first = asyncio.ensure_future(lane.run(lambda: let.wait(10)))
+        await asyncio.sleep(0.05)
+        others = [asyncio.ensure_future(lane.run(partial(begun.append, n))) for n in range(3)]
+        await asyncio.sleep(0)
+        others[1].cancel()
+        await asyncio.sleep(0)
+        let.set()
+        assert await first
+        await until(lambda: begun == [0, 2])
+        lane.give_nothing()
+        await asyncio.sleep(0)
+
+    for lane in (JointLane("joint", 1, 50, 60.0, end=Ends()), Lane("single", 1, 50, 60.0)):
+        asyncio.run(script(lane))
+        lane.close()
+        assert lane.inside == 0
+
+
+def test_a_connection_that_cannot_be_let_go_of_costs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise MemoryError
+
+    async def script(lane: JointLane, ends: Ends) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(joint_lane, "close_old_connections", fail)
+            assert await asyncio.wait_for(lane.run(lambda: "done"), 10) == "done"
+
+    in_a_lane(script)
 
 
 @pytest.mark.parametrize("kind", [StopIteration, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
