@@ -288,6 +288,22 @@ def test_what_another_holds_hides_nothing_that_waits_behind_it(monkeypatch: pyte
     assert given == [row.id for row in rows[400:500]]
 
 
+@pytest.mark.django_db
+def test_who_found_others_at_the_last_elements_looks_no_more_when_these_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sites it has."""
+    wait(make_tasks(), [(0, 1, 1, {"A"}, "")])
+    looks: list[int] = []
+
+    def taken_meanwhile(*_: Any) -> next_waiting.Page:
+        looks.append(1)
+        return next_waiting.Page([], others_hold=len(looks) == 1)
+
+    monkeypatch.setattr(acquiring, "next_waiting", taken_meanwhile)
+    (pulled,) = pull_each([pull_of(child_of(), asking({f"S{n}": 5 for n in range(100)}, {}, 1))], TERMS, clock.now())
+    assert isinstance(pulled, Pulled) and pulled.answer["why"] == {"in_other_hands": 1}
+    assert len(looks) == 2
+
+
 @pytest.mark.django_db(transaction=True)
 def test_batches_at_once_give_no_element_twice_and_leave_none() -> None:
     """The same children come to several processes at the same time, in another order each time."""

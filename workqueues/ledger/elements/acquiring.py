@@ -96,7 +96,7 @@ def acquire(wish: Wish, front: Sequence[WaitingElement], taken: Collection[int])
         by_id = {str(one.id): one for one in page.mine}
         given += [Given(by_id[element.id], site) for element, site in acquired.elements]
         waits += page.others_hold
-        if looks_itself and len(page.mine) < wanted and not 0 < waits <= WAITS:
+        if looks_itself and len(page.mine) < wanted and not (page.others_hold and waits <= WAITS):
             break
         looks_itself = True
         counts = acquired.counts
