@@ -9,11 +9,10 @@ from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.needs import scaled_need_mb
 from brokerage.rules.facts.overload import OVERLOAD_KEYS, USER_LIMIT_KEYS, overloaded, user_limit
-from brokerage.rules.facts.queue_names import named, names_in, near, site_text
+from brokerage.rules.facts.queue_names import AUTO, included_names, named, names_in, near, site_text
 from brokerage.rules.facts.snapshot import Queues
 from brokerage.rules.facts.software import Platform, parse_architecture
 
-AUTO = "AUTO"
 ANY_CLOUD = ("", "WORLD", "any")
 
 
@@ -31,7 +30,7 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     Source: seed 000, analysis; facts on the brokerage 3.2, 3.3.
     """
     site = ask.chunk.site or ask.site or ""
-    included = _included(ask)
+    included = included_names(ask)
     numbers = {"type": queues.type, "excluded": ", ".join(ask.excluded_sites), "included": ", ".join(included), "site": site}
     outside = ~named(queues, ask.excluded_sites) if ask.excluded_sites else True
     inside = named(queues, included) if included else True
@@ -47,18 +46,13 @@ def analysis_candidates(ask: Ask, queues: Queues, _config: Config) -> tuple[Verd
     return others if AUTO in ask.included_sites else strict, numbers
 
 
-def _included(ask: Ask) -> tuple[str, ...]:
-    """The names in includedSite without AUTO, which names no queue."""
-    return tuple(name for name in ask.included_sites if name != AUTO)
-
-
 @filter("status", "its status is {status}, not online", returns=True)
 def status_analysis(ask: Ask, queues: Queues, _config: Config) -> tuple[Flags | bool, Numbers]:
     """The status is online, unless the task names or includes the queue; AUTO includes none. Source: seed 000, analysis."""
     numbers = {"status": queues.status}
     if ask.preassigned:
         return True, numbers
-    included = _included(ask)
+    included = included_names(ask)
     return queues.online | named(queues, included) if included else queues.online, numbers
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from brokerage.rules.decision.declare import Criterion, Numbers, filter, filters
+from brokerage.rules.decision.declare import Criterion, Numbers, Relaxation, Verdicts, filter, filters
 from brokerage.rules.facts.ask import Ask, Config
 from brokerage.rules.facts.columns import Flags
-from brokerage.rules.facts.queue_names import named, names_in, near, site_text
+from brokerage.rules.facts.queue_names import AUTO, included_names, named, names_in, near, site_text
 from brokerage.rules.facts.snapshot import Queues
 
 
@@ -53,15 +53,18 @@ def production_candidates(
     Criterion("excluded", "the task excludes it: {excluded}"),
     Criterion("notincluded", "the task allows only {included}"),
 )
-def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[tuple[Flags | bool, Flags | bool], Numbers]:
+def site_lists(ask: Ask, queues: Queues, _config: Config) -> tuple[Verdicts, Numbers]:
     """excludedSite and includedSite of the task, `*` for any text; not for a task that names where it runs.
 
+    AUTO among the included: others where none of them is left.
     Source: facts on the brokerage 3.3; production holds to them too, as no wish is passed over (decision F4).
     """
-    numbers = {"excluded": ", ".join(ask.excluded_sites), "included": ", ".join(ask.included_sites)}
+    included = included_names(ask)
+    numbers = {"excluded": ", ".join(ask.excluded_sites), "included": ", ".join(included)}
     allowed = ~named(queues, ask.excluded_sites) if ask.excluded_sites and not ask.preassigned else True
-    inside = named(queues, ask.included_sites) if ask.included_sites and not ask.preassigned else True
-    return (allowed, inside), numbers
+    inside = named(queues, included) if included and not ask.preassigned else True
+    strict = (allowed, inside)
+    return Relaxation(strict, (lambda: (allowed, True),)) if AUTO in ask.included_sites else strict, numbers
 
 
 @filter("status", "its status is {status}, not online", returns=True)

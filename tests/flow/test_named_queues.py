@@ -22,6 +22,9 @@ LISTS = [
     ({"includedSite": ["SITE_ALPHA"]}, {"ALPHA"}),
     ({"includedSite": ["A*", "GAMMA"]}, {"ALPHA", "GAMMA"}),
     ({"excludedSite": ["BETA"]}, {"ALPHA", "GAMMA"}),
+    ({"includedSite": ["ALPHA", "AUTO"]}, {"ALPHA"}),
+    ({"includedSite": ["ELSEWHERE", "AUTO"], "excludedSite": ["BETA"]}, {"ALPHA", "GAMMA"}),
+    ({"includedSite": ["AUTO"], "excludedSite": ["BETA"]}, {"ALPHA", "GAMMA"}),
 ]
 
 

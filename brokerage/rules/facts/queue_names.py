@@ -15,6 +15,9 @@ from brokerage.rules.facts.ask import Ask
 from brokerage.rules.facts.columns import Flags
 from brokerage.rules.facts.snapshot import Queues
 
+AUTO = "AUTO"
+"""In includedSite: others are taken where none of the named ones is left."""
+
 
 def names_in(text: str | None) -> tuple[str, ...]:
     """The names in a comma list, blanks around them dropped."""
@@ -30,10 +33,16 @@ def named(queues: Queues, names: Iterable[str]) -> Flags:
     return np.isin(queues.name, listed) | np.isin(queues.unified_name, listed) | np.isin(queues.site, listed)
 
 
+def included_names(ask: Ask) -> tuple[str, ...]:
+    """The names in includedSite without AUTO, which names no queue."""
+    return tuple(name for name in ask.included_sites if name != AUTO)
+
+
 def left_by_lists(ask: Ask, queues: Queues) -> Flags:
-    """Which queues excludedSite and includedSite of a task leave."""
-    included = named(queues, ask.included_sites) if ask.included_sites else np.ones(len(queues), dtype=np.bool_)
-    return included & ~named(queues, ask.excluded_sites)
+    """Which queues excludedSite and includedSite of a task leave, while AUTO opens no others."""
+    included = included_names(ask)
+    inside = named(queues, included) if included else np.ones(len(queues), dtype=np.bool_)
+    return inside & ~named(queues, ask.excluded_sites)
 
 
 def site_text(site: str, meant: Flags) -> str:

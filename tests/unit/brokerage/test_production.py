@@ -63,6 +63,8 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"io_intensity": 201, "gb": 20.0}, {"missing_files": 99, "available_gb": 11.0}, IN),
     ({"included_sites": ("R", "Q*")}, {}, IN),
     ({"included_sites": ("R", "S*")}, {}, "-notincluded"),
+    ({"included_sites": ("R", "AUTO")}, {}, IN),
+    ({"included_sites": ("R", "AUTO"), "excluded_sites": ("Q",)}, {}, "-excluded"),
     ({"included_sites": ("S",)}, {"site": "S"}, IN),
     ({"included_sites": ("R",), "site": "Q"}, {}, IN),
     ({"excluded_sites": ("Q",)}, {}, "-excluded"),
