@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from django.db import connection, transaction
 from django.test import TestCase
 
-from tests.ledger.full_tables import fill
+from tests.ledger.full_tables import fill_beside
 from tests.ledger.plans import partial_indexes, plans
 from workqueues.ledger.claims_ahead import claim_ahead
 from workqueues.models import Task
@@ -53,12 +53,7 @@ class ClaimedAhead(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        fill()
-        with connection.cursor() as cursor:
-            for statement in ROWS:
-                cursor.execute(statement)
-            cursor.execute("SELECT relname, reltuples FROM pg_class WHERE relkind = 'r'")
-            cls.rows = dict(cursor.fetchall())
+        cls.rows = fill_beside(ROWS)
 
     def claimed(self, priority: int) -> list[Task]:
         """What a run has claimed, all of this priority: 50 tasks of 50 shares."""

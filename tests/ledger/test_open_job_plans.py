@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.test import TestCase
 
 from brokerage.api.filtering import JobFilter
@@ -37,7 +37,7 @@ from brokerage.rules.dispatch.queue_asks import EndedAsk
 from brokerage.rules.dispatch.requirement import Resource
 from brokerage.rules.placement.slots import Slot
 from monitoring.queries.jobs import job_rows, visible_jobs
-from tests.ledger.full_tables import fill
+from tests.ledger.full_tables import fill_beside
 from tests.ledger.plans import partial_indexes, plans
 from tests.ledger.test_typical_queries import ALL
 from workqueues.models import Task
@@ -163,12 +163,7 @@ class OpenJobs(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        fill()
-        with connection.cursor() as cursor:
-            for statement in ROWS:
-                cursor.execute(statement)
-            cursor.execute("SELECT relname, reltuples FROM pg_class WHERE relkind = 'r'")
-            cls.rows = dict(cursor.fetchall())
+        cls.rows = fill_beside(ROWS)
 
     def test_what_is_asked_of_them_is_indexed(self) -> None:
         partial = partial_indexes()

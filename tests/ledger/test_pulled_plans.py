@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.db import connection
 from django.test import TestCase
 
 from brokerage.queries.standing_elements import standing_elements
-from tests.ledger.full_tables import fill
+from tests.ledger.full_tables import fill_beside
 from tests.ledger.plans import partial_indexes, plans
 from workqueues.rules.elements.giving_back import IdleLimits
 
@@ -37,12 +36,7 @@ class ManyPulled(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        fill()
-        with connection.cursor() as cursor:
-            for row in ROWS:
-                cursor.execute(row)
-            cursor.execute("SELECT relname, reltuples FROM pg_class WHERE relkind = 'r'")
-            cls.rows = dict(cursor.fetchall())
+        cls.rows = fill_beside(ROWS)
 
     def test_what_stands_still_is_found_by_indexes(self) -> None:
         with plans() as found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import ClassVar
 
-from django.db import connection
 from django.test import TestCase
 from django.utils import timezone
 
@@ -17,7 +16,7 @@ from brokerage.models import ComputingQueue, WaitGroup
 from brokerage.queries.wait_groups import groups_to_judge, groups_touched, tasks_in
 from brokerage.queries.world_version import world_version
 from brokerage.rules.placement.wait_cause import LOOK_NOW
-from tests.ledger.full_tables import fill
+from tests.ledger.full_tables import fill_beside
 from tests.ledger.plans import partial_indexes, plans
 from workqueues.models import GlobalShare
 
@@ -54,12 +53,7 @@ class Waiting(TestCase):
 
     @classmethod
     def setUpTestData(cls) -> None:
-        fill()
-        with connection.cursor() as cursor:
-            for statement in ROWS:
-                cursor.execute(statement, [gdpconfig.revision()] if "%s" in statement else None)
-            cursor.execute("SELECT relname, reltuples FROM pg_class WHERE relkind = 'r'")
-            cls.rows = dict(cursor.fetchall())
+        cls.rows = fill_beside(ROWS, gdpconfig.revision())
 
     def test_what_is_asked_of_ten_thousand_waiting_tasks_is_indexed(self) -> None:
         world = world_version(timezone.now())
