@@ -240,7 +240,7 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
 
 def _leasing(ask: Ask) -> Call:
     """The statement that gives an ask its jobs."""
-    whose = ask.task_queue, str(ask.pilot), str(ask.request), ask.lease_s, ask.most.cores
+    whose = ask.task_queue, ask.pilot, ask.request, ask.lease_s, ask.most.cores
     if ask.most.leases == 1 and not ask.window and ask.limits is None:
         if ask.queue_id:
             return _ONLY_OPEN.with_values(*whose, *ask.first, ask.queue_id, ask.storage)
@@ -252,7 +252,7 @@ def _leasing(ask: Ask) -> Call:
 
 def leasing_again(pilot: UUID, request: UUID) -> Call:
     """To prolong the leases of the jobs that this very ask got before, if its answer was lost and they are still only sent."""
-    return _AGAIN.with_values(str(pilot), str(request))
+    return _AGAIN.with_values(pilot, request)
 
 
 def lease(

@@ -168,7 +168,8 @@ class Limits:
     def _matched(self, site: str, passed: Passing) -> None:
         for block in passed.blocks:
             block.made()
-        if (seen := self._seen.get(site)) is not None:
+        # What is made under blocks alone was counted with them.
+        if passed.ids and (seen := self._seen.get(site)) is not None:
             after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
             self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
 

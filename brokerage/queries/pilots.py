@@ -111,7 +111,7 @@ _HELD = Prepared(
 
 def held_by(pilot_id: UUID) -> tuple[int, int]:
     """How many jobs a pilot holds, and with how many cores."""
-    ((n, cores),) = _HELD.run(str(pilot_id))
+    ((n, cores),) = _HELD.run(pilot_id)
     return int(n), int(cores)
 
 

@@ -1,6 +1,6 @@
 """The task queues with waiting jobs, as this process knows them, for matching.
 
-Kept for a moment: task queues come and go slowly, and what they require never changes. Reading takes a fiftieth of the time of a
+Kept for a moment: task queues come and go slowly, and what they require never changes. Reading takes a hundredth of the time of a
 process at most, or, where what is kept would be older than some seconds, a twentieth.
 """
 
@@ -29,7 +29,7 @@ FRESH_S = 0.5
 
 A match that finds nothing reads its queue again, so a new job waits no longer than the pilot's next ask.
 """
-AT_MOST, AT_LEAST, OLD_S = 50, 20, 5.0
+AT_MOST, AT_LEAST, OLD_S = 100, 20, 5.0
 """What is read is kept for so many times as long as reading took: for fewer where it would be older than so many seconds."""
 MOST_KEPT = 20_000
 """Task queues that are known beside those that have waiting jobs."""

@@ -6,6 +6,7 @@ Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -35,6 +36,15 @@ class Prepared:
     def with_values(self, *values: Any) -> Call:
         """To be executed with these values by `run_together`."""
         return Call(self, values)
+
+    def written(self, values: tuple[Any, ...], cursor: Cursor) -> bytes:
+        """The text that executes it with `values`.
+
+        Numbers and UUIDs look the same to PostgreSQL as here; psycopg2, which makes an object for each value, is left to the
+        others.
+        """
+        plain = [*map(_plain, values)]
+        return cursor.mogrify(self.execute, values) if None in plain else (self.execute % (*plain,)).encode()
 
     def ensure(self, django: DatabaseWrapper, cursor: Cursor) -> None:
         """Prepare it, unless the session has done so before."""
@@ -66,11 +76,21 @@ def run_together(calls: list[Call]) -> Rows:
         with django.plain_cursor() as cursor:
             for statement, _ in calls:
                 statement.ensure(django, cursor)
-            cursor.execute(b";".join([cursor.mogrify(statement.execute, values) for statement, values in calls]))
+            cursor.execute(b";".join([statement.written(values, cursor) for statement, values in calls]))
             return cursor.fetchall() if cursor.description else []
     except psycopg2.Error:
         with django.wrap_database_errors:
             raise
+
+
+def _plain(value: object) -> str | None:
+    """A value as PostgreSQL reads it, where that takes no quoting of what somebody wrote; None: it may."""
+    kind = type(value)
+    if kind is int:
+        return str(value)
+    if kind is UUID:
+        return f"'{value}'"
+    return repr(value) if kind is float and isfinite(cast("float", value)) else None
 
 
 def array_text(values: Iterable[bool | float | UUID | None]) -> str:

@@ -209,7 +209,7 @@ def read_ask(body: Mapping[str, Any]) -> FullAsk:
     sizes = {name: value for name, value in body.items() if name in _ASK}
     attributes = {name: value for name, value in body.items() if name in _ATTRIBUTES}
     request, resource = _read_part(JobRequest, _visible_fields(sizes, ""), faults), _attributes(attributes, faults)
-    required = named(resource.required_tags) if resource else NONE
+    required = named(resource.required_tags) if resource and resource.required_tags else NONE
     if request and resource and required and (missing := sorted(required - tags_of(request, resource))):
         faults.append(problem("required_tags", "subset", f"must be among the tags: {', '.join(missing)}"))
     if request is None or resource is None or faults:

@@ -114,6 +114,8 @@ class _Members:
         self.units: Mapping[Unit, slice] = dict(self._slices())
         self._bounds = np.array([*(rows.start for rows in self.units.values()), len(self.ids)], np.intp)
         self._asked: dict[tuple[Any, ...], Suiting] = {}
+        self._described: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
+        """Which suit a resource, amounts apart: slots that differ in what is left of them share that."""
         self._n_places = 0
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
@@ -136,24 +138,28 @@ class _Members:
             bisect_right(steps, max(offered, 0)) if offered else len(steps)
             for steps, offered in zip(self._steps, _AMOUNTS_OF(resource), strict=True)
         )
-        asked = (*_REST_OF(resource), *reached)
+        rest = _REST_OF(resource)
+        asked = (*rest, *reached)
         known = self._asked.get(asked)
         if known is None:
-            places = self._places_for(resource)
+            places = self._places_for(resource, rest)
             bounds = places.searchsorted(self._bounds)
             units = tuple(compress(self.units, bounds[1:] > bounds[:-1]))
             known = Suiting(asked, places, units, tuple(dict.fromkeys(unit.vo for unit in units)))
             if len(self._asked) >= MOST_ASKED or self._n_places + len(places) > MOST_PLACES:
-                self._asked, self._n_places = {}, 0
+                self._asked, self._described, self._n_places = {}, {}, 0
             self._asked[asked] = known
             self._n_places += len(places)
         return known
 
-    def _places_for(self, resource: Resource) -> Places:
-        flags = self._index.suiting(resource)[self._places]
+    def _places_for(self, resource: Resource, rest: tuple[Any, ...]) -> Places:
+        flags = self._described.get(rest)
+        if flags is None:
+            flags = self._described[rest] = self._index.suiting(resource)[self._places]
+            self._n_places += len(flags) // np.intp().itemsize
         for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
-                flags &= needs <= max(offered, 0)  # below 0: nothing left, which is enough for no demand
+                flags = flags & (needs <= max(offered, 0))  # below 0: nothing left, which is enough for no demand
         return flags.nonzero()[0]
 
     def cpu_times(self, places: Places) -> NDArray[np.int32]:
