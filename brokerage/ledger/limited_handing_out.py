@@ -58,7 +58,7 @@ class SiteTurn:
         LIMITS.not_matched(limits)
         if not jobs and any(block.is_over() for block in limits.blocks):
             return self.hand_out(ask, waiting)  # this thread had to sleep, and there may be a job
-        # Where blocks hold for all of them no limit refused it: there was no job.
+        # Under blocks alone no limit refuses a match, as the room was taken before: there was no job.
         if not jobs and limits.ids and (held := LIMITS.refused(self.site, limits, time.monotonic() - began)):
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs

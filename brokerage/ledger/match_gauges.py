@@ -92,7 +92,7 @@ def asked(first: int) -> str:
 
 def counting(pilot: UUID, request: UUID, limits: Passing) -> Call:
     """To count the match, if this ask got a job in the transaction; IntegrityError where it does not pass a limit after all."""
-    return _COUNT.with_values(str(pilot), str(request), *limits.gauges)
+    return _COUNT.with_values(pilot, request, *limits.gauges)
 
 
 def locking(ids: list[int]) -> Call:

@@ -159,7 +159,7 @@ class Limits:
         if not ces or not (counted := self._rules_of(site).counted_ces()):
             return []
         noted = set(ces) if len(ces) <= MOST_CES else counted & set(ces)
-        return [_PILOT_CE.with_values(str(pilot), str(request), sorted(noted))]
+        return [_PILOT_CE.with_values(pilot, request, sorted(noted))]
 
     def matched(self, site: str, passed: Passing) -> None:
         """A job was leased that passed these limits: this process knows it as soon as that is committed."""

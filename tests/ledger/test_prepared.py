@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
+from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
 from broker_site.foundation.sql.prepared import Prepared
 
@@ -36,3 +38,15 @@ def test_values_of_all_kinds_come_back(values: tuple[Any, ...]) -> None:
 )
 def test_numbers_and_uuids_come_back(number: int, real: float) -> None:
     assert NUMBERS.run(number, real, HERE, -number % 2) == [(number, real, str(HERE), -number % 2)]
+
+
+def test_psycopg2_quotes_only_what_needs_it() -> None:
+    """It makes an object for each value, and for a UUID one of Python: leases of open jobs have both and a text."""
+    left: list[Any] = []
+
+    def mogrify(text: str, values: list[Any]) -> bytes:
+        left.extend(values)
+        return text.encode()
+
+    written = ALL_KINDS.written((-7, 0.5, HERE, "100 %s", True, [1]), cast("Cursor", SimpleNamespace(mogrify=mogrify)))
+    assert (written, left) == (f"EXECUTE tests_all_kinds (-7, 0.5, '{HERE}', %s, %s, %s)".encode(), ["100 %s", True, [1]])

@@ -43,8 +43,13 @@ class Prepared:
         Numbers and UUIDs look the same to PostgreSQL as here; psycopg2, which makes an object for each value, is left to the
         others.
         """
-        plain = [*map(_plain, values)]
-        return cursor.mogrify(self.execute, values) if None in plain else (self.execute % (*plain,)).encode()
+        written, others = [], []
+        for value in values:
+            if (plain := _plain(value)) is None:
+                others.append(value)
+            written.append("%s" if plain is None else plain)
+        text = self.execute % (*written,)
+        return cursor.mogrify(text, others) if others else text.encode()
 
     def ensure(self, django: DatabaseWrapper, cursor: Cursor) -> None:
         """Prepare it, unless the session has done so before."""
@@ -84,7 +89,7 @@ def run_together(calls: list[Call]) -> Rows:
 
 
 def _plain(value: object) -> str | None:
-    """A value as PostgreSQL reads it, where that takes no quoting of what somebody wrote; None: it may."""
+    """A value as PostgreSQL reads it, where that takes no quoting; None: it may take some."""
     kind = type(value)
     if kind is int:
         return str(value)
