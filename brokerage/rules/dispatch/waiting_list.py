@@ -32,6 +32,8 @@ _AMOUNTS_OF = itemgetter(*map(Resource._fields.index, AMOUNTS))
 _REST_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in AMOUNTS))
 MOST_ASKED, MOST_PLACES = 1000, 500_000
 """Of so many resources is kept which task queues of a list suit them, of those with like amounts once; of fewer where many do."""
+MOST_FLAGS = 4_000_000
+"""Of so many task queues, counted for each resource, is kept whether they suit it, amounts apart: one byte each."""
 
 AT_ONCE = 256
 """So many are looked at together where some are drained: an ask that is held back by limits counts them for itself alone."""
@@ -115,7 +117,7 @@ class _Members:
         self._bounds = np.array([*(rows.start for rows in self.units.values()), len(self.ids)], np.intp)
         self._asked: dict[tuple[Any, ...], Suiting] = {}
         self._described: dict[tuple[Any, ...], NDArray[np.bool_]] = {}
-        """Which suit a resource, amounts apart: slots that differ in what is left of them share that."""
+        """Whether each suits a resource, amounts apart: slots that differ in what is left of them share that."""
         self._n_places = 0
 
     def _slices(self) -> Iterator[tuple[Unit, slice]]:
@@ -147,7 +149,7 @@ class _Members:
             units = tuple(compress(self.units, bounds[1:] > bounds[:-1]))
             known = Suiting(asked, places, units, tuple(dict.fromkeys(unit.vo for unit in units)))
             if len(self._asked) >= MOST_ASKED or self._n_places + len(places) > MOST_PLACES:
-                self._asked, self._described, self._n_places = {}, {}, 0
+                self._asked, self._n_places = {}, 0
             self._asked[asked] = known
             self._n_places += len(places)
         return known
@@ -155,8 +157,10 @@ class _Members:
     def _places_for(self, resource: Resource, rest: tuple[Any, ...]) -> Places:
         flags = self._described.get(rest)
         if flags is None:
-            flags = self._described[rest] = self._index.suiting(resource)[self._places]
-            self._n_places += len(flags) // np.intp().itemsize
+            flags = self._index.suiting(resource)[self._places]
+            if len(self._described) >= MOST_ASKED or (len(self._described) + 1) * len(flags) > MOST_FLAGS:
+                self._described = {}
+            self._described[rest] = flags
         for needs, steps, offered in zip(self._needs, self._steps, _AMOUNTS_OF(resource), strict=True):
             if offered and steps and offered < steps[-1]:
                 flags = flags & (needs <= max(offered, 0))  # below 0: nothing left, which is enough for no demand

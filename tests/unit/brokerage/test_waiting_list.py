@@ -295,3 +295,23 @@ def test_of_work_that_is_equally_close_the_first_to_be_served_is_told() -> None:
     gpu, fast = (NEED._replace(tags=frozenset([tag])) for tag in ("GPU", "Fast"))
     waiting = WaitingList([WaitingQueue(1, fast, 500), WaitingQueue(2, gpu, 900), WaitingQueue(3, fast, 100)])
     assert why_nothing(waiting, PILOT, [], closely=True).task_queue == 2
+
+
+def test_a_long_list_of_which_little_suits_each_keeps_what_suits_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept for resources that differ in amounts has a bound of its own."""
+    monkeypatch.setattr(waiting_list, "MOST_PLACES", 50)
+    waiting = WaitingList([WaitingQueue(n, NEED._replace(owner=f"user{n}"), 500) for n in range(400)])
+    private = [PILOT._replace(owners=frozenset([f"user{n}"])) for n in range(20)]
+    first = [waiting.members.suiting(pilot) for pilot in private]
+    assert all(waiting.members.suiting(pilot) is known for pilot, known in zip(private, first, strict=True))
+
+
+def test_what_is_kept_of_resources_that_differ_in_amounts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = WaitingList([WaitingQueue(n, NEED._replace(owner=f"user{n}"), 500) for n in range(100)])
+    for most_asked, most_flags, kept in ((7, 100_000, 7), (1000, 1000, 10)):
+        monkeypatch.setattr(waiting_list, "MOST_ASKED", most_asked)
+        monkeypatch.setattr(waiting_list, "MOST_FLAGS", most_flags)
+        for n in range(100):
+            pilot = PILOT._replace(owners=frozenset([f"user{n}"]))
+            assert [one.id for one in waiting.fitting(pilot)] == [n]
+            assert len(waiting.members._described) <= kept
