@@ -244,7 +244,7 @@ def test_a_task_that_has_nothing_to_decide_says_so() -> None:
 def test_a_queue_alone_tells_why_it_gets_no_work() -> None:
     first = pending()
     lines = lines_of("--queue", "GAMMA")
-    assert lines[0] == "Queue GAMMA: Empty: 0 of 1 latest decisions took it; most others skip it by -lowmemory (1)."
+    assert lines[0] == "Queue GAMMA: Empty: 0 of 1 latest decisions took it; 1 skipped it by -lowmemory."
     assert f"-lowmemory 1 1 1 persistent tasks {first.id}" in lines
     assert lines_of("--queue", "BETA")[0] == "Queue BETA: Empty: the queue is offline."
     found = json.loads("\n".join(lines_of("--queue", "BETA", "--json")))

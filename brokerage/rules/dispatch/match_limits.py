@@ -61,11 +61,13 @@ class SiteRules:
     delays: Mapping[Limited, Delay]
     limits: frozenset[Limited] = field(init=False, repr=False, compare=False)
     """All of them."""
+    in_order: tuple[Limited, ...] = field(init=False, repr=False, compare=False)
     attributes: frozenset[str] = field(init=False, repr=False, compare=False)
     """Those of which a value is limited."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", frozenset(self.running.keys() | self.delays.keys()))
+        object.__setattr__(self, "in_order", tuple(sorted(self.limits)))
         object.__setattr__(self, "attributes", frozenset(limited.attribute for limited in self.limits))
 
     def __bool__(self) -> bool:
@@ -78,7 +80,7 @@ class SiteRules:
 
     def at(self, ces: Collection[str]) -> list[Limited]:
         """All limits that count at these CEs; sorted."""
-        return sorted(limited for limited in self.limits if not limited.ce or limited.ce in ces)
+        return [limited for limited in self.in_order if not limited.ce or limited.ce in ces]
 
     def counted_ces(self) -> frozenset[str]:
         """The CEs whose jobs are counted."""

@@ -137,7 +137,7 @@ def _because(load: Load, decisions: int, chosen: int, tallies: Sequence[Tally]) 
     if not tallies:
         return taken
     top = tallies[0]
-    return f"{taken}; most others skip it by {top.criterion} ({top.first:,})"
+    return f"{taken}; {top.first:,} skipped it by {top.criterion}"
 
 
 def _jobs(n: int) -> str:
