@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
-from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
 from broker_site.foundation.sql.prepared import Prepared
 
@@ -34,19 +32,7 @@ def test_values_of_all_kinds_come_back(values: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize(
     ("number", "real"),
-    [(-(2**63), 0.1 + 0.2), (2**63 - 1, -5e-324), (0, -1.7976931348623157e308), (7, math.inf), (8, 1e22), (-1, -0.0)],
+    [(-(2**63), 0.1 + 0.2), (2**63 - 1, -5e-324), (0, -1.7976931348623157e308), (7, math.inf), (8, 1e22)],
 )
 def test_numbers_and_uuids_come_back(number: int, real: float) -> None:
     assert NUMBERS.run(number, real, HERE, -number % 2) == [(number, real, str(HERE), -number % 2)]
-
-
-def test_psycopg2_quotes_only_what_needs_it() -> None:
-    """It makes an object for each value, and for a UUID one of Python: leases of open jobs have both and a text."""
-    left: list[Any] = []
-
-    def mogrify(text: str, values: list[Any]) -> bytes:
-        left.extend(values)
-        return text.encode()
-
-    written = ALL_KINDS.written((-7, 0.5, HERE, "100 %s", True, [1]), cast("Cursor", SimpleNamespace(mogrify=mogrify)))
-    assert (written, left) == (f"EXECUTE tests_all_kinds (-7, 0.5, '{HERE}', %s, %s, %s)".encode(), ["100 %s", True, [1]])
