@@ -23,6 +23,7 @@ from brokerage.rules.dispatch.queue_asks import ask_visible, requirement_text, r
 from brokerage.rules.dispatch.waiting_list import Unit
 from brokerage.rules.submission.submission_cycle import WAIT_TEXTS, CachedJob, kind_of
 from brokerage.states import JOB
+from workqueues.models import WorkQueue
 from workqueues.queries.serving_order import serving_order
 
 MOST_COUNTED = 10_000
@@ -73,7 +74,7 @@ def job_standing(job: Job, vos: Collection[str] | None = None, using: str = DEFA
         ahead=ahead,
         waiting=waiting,
         more=waiting >= MOST_COUNTED,
-        places=tuple(_places(job, facts, names, turns)) if turns else (),
+        places=tuple(_places(job, facts, names, turns, using)) if turns else (),
         asks=len(passed),
         suited=sum(one.suited for one in passed),
         lacked=lacked_by(passed),
@@ -108,13 +109,20 @@ def _turns(names: Mapping[int, str], using: str) -> Mapping[int, Sequence[Waitin
 
 
 def _places(
-    job: Job, facts: TaskQueueFacts, names: Mapping[int, str], turns: Mapping[int, Sequence[WaitingTurn]]
+    job: Job, facts: TaskQueueFacts, names: Mapping[int, str], turns: Mapping[int, Sequence[WaitingTurn]], using: str
 ) -> Iterator[Place]:
+    work_queue = _work_queue(facts.unit.work_queue_id, using) if not facts.unit.gshare else ""
     for id_, name in sorted(names.items(), key=lambda item: item[1]):
         policy, fault = policy_of(name, facts.requirement.vo), policy_fault(name, facts.requirement.vo)
         by_chance = policy is not None and policy.by_group
-        if (found := place_at(name, policy.name if policy else "", by_chance, turns.get(id_, ()), job.task_queue_id)) is not None:
+        there = turns.get(id_, ())
+        found = place_at(name, policy.name if policy else "", by_chance, there, job.task_queue_id, work_queue)
+        if found is not None:
             yield replace(found, fault=fault)
+
+
+def _work_queue(id_: int | None, using: str) -> str:
+    return str(WorkQueue.objects.using(using).filter(id=id_).values_list("queue_name", flat=True).first() or "") if id_ else ""
 
 
 def _asks(job: Job, names: Mapping[int, str], vos: Collection[str] | None, using: str) -> Iterator[Ask]:

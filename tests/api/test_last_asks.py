@@ -126,6 +126,7 @@ def test_an_ask_writes_nothing_by_itself_and_the_last_ones_of_a_queue_are_shown_
     out = StringIO()
     call_command("explain", "--ask", "ALPHA", stdout=out)
     assert f"jobs {job.id}" in out.getvalue()
+    assert re.search(r"\n  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC pilot ", out.getvalue())
     for wrong in (["--ask", "ALPHE"], ["7", "--ask", "ALPHA"]):
         with pytest.raises(CommandError):
             call_command("explain", *wrong)
@@ -167,6 +168,7 @@ def test_a_waiting_job_tells_where_it_stands_and_which_asks_passed_it_by(
     told = ada.get(f"jobs/{last.id}/waiting/").json()
     assert (told["ready"], told["ahead"], told["waiting"]) == (True, 1, 2)
     assert [(p["queue"], p["policy"], p["task_queues"], p["ahead"]) for p in told["places"]] == [("ALPHA", "panda", 1, 0)]
+    assert told["places"][0]["share"] == "work queue default"
     assert re.match(r"1 core, [\d,]+ MB", told["requires"])
     assert (told["asks"], told["suited"], told["lacked"]) == (2, 0, {"memory_mb": 2})
     assert told["passed"][0]["why"] == "memory_mb: the job needs 1800, the pilot had 100"

@@ -134,7 +134,7 @@ def _standing(number: int, standing: Document) -> Iterator[str]:
         yield f"  not submitted to {wait['site']}: {wait['text']} ({wait['reason']})"
     yield f"  {standing['asks']} asks of pilots since then, of which it suited {standing['suited']}"
     for passed in standing["passed"]:
-        yield f"  {terminal.moment(passed['at'])} {passed['queue']}: {passed['why']}"
+        yield f"  {terminal.moment(passed['at'])} UTC {passed['queue']}: {passed['why']}"
 
 
 def why_queue(session: Session) -> int:
@@ -161,7 +161,7 @@ def _asks(asks: Document) -> Iterator[str]:
         yield f"  {count['outcome']}: {count['ten_minutes']} in 10 min, {count['hour']} in 1 h: {count['text']}"
     for ask in asks["asks"]:
         got = f"jobs {', '.join(map(str, ask['jobs']))}" if ask["jobs"] else ask["text"]
-        yield f"  {terminal.moment(ask['at'])} {ask['offer']}: {got}"
+        yield f"  {terminal.moment(ask['at'])} UTC {ask['offer']}: {got}"
 
 
 def _edits(words: Sequence[str]) -> dict[str, Any]:

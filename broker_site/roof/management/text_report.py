@@ -106,7 +106,7 @@ def last_asks(answer: AsksAtQueue) -> Iterator[str]:
     for ask in answer.asks:
         got = f"jobs {', '.join(map(str, ask.jobs))}" if ask.jobs else ask.text
         unknown = f"; not known of it: {', '.join(ask.unknown)}" if ask.unknown else ""
-        yield f"  {ask.at:%Y-%m-%d %H:%M:%S} pilot {ask.pilot_id}, {ask.took_ms:.1f} ms, {ask.offer}: {got}{unknown}"
+        yield f"  {ask.at:%Y-%m-%d %H:%M:%S} UTC pilot {ask.pilot_id}, {ask.took_ms:.1f} ms, {ask.offer}: {got}{unknown}"
 
 
 def _jobs(explanation: Explanation | None) -> Iterator[str]:

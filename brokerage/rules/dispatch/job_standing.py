@@ -124,8 +124,13 @@ class JobStanding:
         return {**asdict(self), "lacked": dict(self.lacked), "passed": passed, "submission": submission}
 
 
-def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTurn], task_queue: int) -> Place | None:
-    """Where a task queue stands among those of its VO with jobs at a computing queue; None: it has no job there now."""
+def place_at(
+    queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTurn], task_queue: int, work_queue: str = ""
+) -> Place | None:
+    """Where a task queue stands among those of its VO with jobs at a computing queue; None: it has no job there now.
+
+    `work_queue`: the name of its own, told where it has no share.
+    """
     mine = next((turn for turn in turns if turn.task_queue == task_queue), None)
     if mine is None:
         return None
@@ -133,7 +138,7 @@ def place_at(queue: str, policy: str, by_chance: bool, turns: Sequence[WaitingTu
     places = sorted({turn.place for turn in of_vo})
     ahead = None if by_chance else sum(turn.turn < mine.turn for turn in of_vo)
     other_vos = len({turn.unit.vo for turn in turns}) - 1
-    share = mine.unit.gshare or (f"work queue {mine.unit.work_queue_id}" if mine.unit.work_queue_id else "")
+    share = mine.unit.gshare or (f"work queue {work_queue}" if work_queue else "")
     return Place(queue, policy, len(of_vo), ahead, share, places.index(mine.place) + 1, len(places), other_vos)
 
 

@@ -29,6 +29,12 @@ def test_only_task_queues_of_the_same_vo_go_before_since_vos_take_turns() -> Non
     assert (place.task_queues, place.ahead, place.shares, place.other_vos) == (3, 0, 2, 1)
 
 
+def test_a_vo_without_shares_has_turns_by_work_queues_which_are_told_by_name() -> None:
+    place = place_at("Q", "panda", False, [WaitingTurn(5, Unit("demo", "", 1), 0.0, 500, 3)], 5, work_queue="default")
+    assert place is not None
+    assert (place.share, place.share_place, place.shares) == ("work queue default", 1, 1)
+
+
 def test_chance_has_no_order_and_who_has_no_job_there_no_place() -> None:
     place = place_at("Q", "dirac", True, TURNS, 3)
     assert place is not None
