@@ -16,6 +16,7 @@ from broker_site.foundation.adminpages import ReadOnlyAdmin, cut, pretty, row
 from brokerage.admin.requirements import places_text, values_text
 from brokerage.ledger.job_commands import KILL, MOST_AT_ONCE, RETRY, kill_listed, retry_job, told_of_kills
 from brokerage.models import (
+    ComputingQueue,
     IdleHour,
     IdleSlot,
     Job,
@@ -212,7 +213,7 @@ class TaskQueueAdmin(ReadOnlyAdmin):
     """Sets of requirements under which jobs wait together."""
 
     list_display = (
-        "id", "computing_queue", "vo", "prod_source_label", "gshare", "resource_type", "core_count", "ram_mb", "disk_mb",
+        "id", "bound_to", "vo", "prod_source_label", "gshare", "resource_type", "core_count", "ram_mb", "disk_mb",
         "walltime_s", "owner", "owner_group", "used_at",
     )  # fmt: skip
     list_filter = ("computing_queue",)
@@ -227,6 +228,10 @@ class TaskQueueAdmin(ReadOnlyAdmin):
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return (*super().get_readonly_fields(request, obj), "requires", "places")
+
+    @admin.display(description="computing queue", ordering="computing_queue", empty_value="open")
+    def bound_to(self, task_queue: TaskQueue) -> ComputingQueue | None:
+        return task_queue.computing_queue
 
     @admin.display(description="requires of several values")
     def requires(self, task_queue: TaskQueue) -> SafeString | str:

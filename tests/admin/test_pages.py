@@ -134,3 +134,7 @@ def test_a_whole_name_is_found_by_its_index(root: Client, model: Model) -> None:
 def test_every_page_says_in_which_zone_its_times_are(root: Client) -> None:
     for page in (reverse("admin:index"), address(Task, "changelist")):
         assert "All times are UTC." in root.get(page).content.decode(), page
+
+
+def test_the_list_of_task_queues_says_which_are_open(root: Client) -> None:
+    assert '<td class="field-bound_to">open</td>' in root.get("/admin/brokerage/taskqueue/").content.decode()
