@@ -12,7 +12,9 @@ from uuid import UUID
 
 from django.db import connection, connections
 
+from brokerage.models import ComputingQueue
 from brokerage.queries.pilots import pilot_queues
+from brokerage.queries.site_limits import advertised_sites, max_age_s
 from brokerage.queries.waiting import WAITING
 from brokerage.rules.decision.declare import POLICIES
 from brokerage.rules.dispatch.idle_slots import LONG_S, Work
@@ -102,20 +104,29 @@ FROM brokerage_taskqueue t WHERE t.id = ANY (%s)
 
 
 def waiting_jobs(queues: dict[int, str], most: int) -> list[Work]:
-    """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`."""
+    """Jobs that wait for a pilot at these queues, by requirement, counted up to `most`. Held: all their queues are at sites that
+    take no more by what they advertised; running limits and delays are not asked.
+    """
     rows = {row.id: row for queue in queues for row in WAITING.of(queue, fresh=True).rows}
     with connection.cursor() as cursor:
         cursor.execute(_WAITING, [most, list(rows)])
         counted = [(rows[id_], n) for id_, n in cursor.fetchall() if n]
-    return [
-        Work(
-            tuple(placed(row.requirement, queues.values())),
-            n,
-            "jobs that fit wait here for the next ask of a pilot",
-            task_queue_id=0 if row.is_open else row.id,
-        )
-        for row, n in counted
-    ]
+    full, work = _full_queues(queues), []
+    for row, n in counted:
+        needs = tuple(placed(row.requirement, queues.values()))
+        free = tuple(need for need in needs if need.queue not in full)
+        held = bool(needs) and not free
+        why = full[needs[0].queue] if held else "jobs that fit wait here for the next ask of a pilot"
+        work.append(Work(free or needs, n, why, held, task_queue_id=0 if row.is_open else row.id))
+    return work
+
+
+def _full_queues(queues: dict[int, str]) -> dict[str, str]:
+    """Those at sites that take no more jobs by what they advertised last, with why; at most two statements."""
+    at = dict(ComputingQueue.objects.filter(id__in=queues).values_list("name", "site_id"))
+    sites, longest_s = advertised_sites(set(at.values())) if at else {}, max_age_s()
+    whys = {name: ad.why_no_room(longest_s) for name, site in at.items() if (ad := sites.get(site)) is not None}
+    return {name: f"the site takes no more: {why}" for name, why in whys.items() if why}
 
 
 _TASKS = f"""

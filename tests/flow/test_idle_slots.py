@@ -8,17 +8,20 @@ from uuid import UUID, uuid4
 import pytest
 from django.contrib.postgres.functions import TransactionNow
 from django.db.models import F
+from django.utils import timezone
 
 from broker_site.foundation.agency.run import run_agent
 from broker_site.foundation.gdpconfig import set_override
 from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.ledger.pilots import note_vain_ask
+from brokerage.ledger.site_limits import SiteCount, advertise
 from brokerage.models import ComputingQueue, IdleHour, IdleSlot, Pilot
 from brokerage.queries.idle_slots import IdleAtQueue, idle_at_queues
 from brokerage.queries.waiting import WAITING
 from brokerage.queries.world import load_snapshot
 from brokerage.rules.dispatch.requirement import Resource
+from brokerage.rules.dispatch.site_limits import Advertisement
 from tests.builders import grid, parameters, pilot, submitted
 from tests.flow.steps import run_agents, take
 from tests.locks import locked
@@ -199,6 +202,20 @@ def test_work_that_the_throttler_holds_is_counted_apart_with_its_reason() -> Non
     assert (numbers(idle), idle.why, idle.task_id) == ((1, 0, 1), "", held.id)
     assert idle.why_held == "throttler: 250 jobs wait, more than 2 x 0 that run"
     assert idle.day_s == pytest.approx((20, 0, 20), abs=1)
+
+
+@pytest.mark.parametrize(("most", "counted"), [(6, (1, 1, 0)), (5, (1, 0, 1))])
+def test_jobs_at_a_site_that_takes_no_more_are_held_work(most: int, counted: tuple[int, int, int]) -> None:
+    (queue,) = grid("ALPHA")
+    submitted(parameters(nEvents=10, nEventsPerJob=10))
+    run_agents(3)
+    ad = Advertisement(max_jobs=most, max_submitting_jobs=9, current_jobs=5, current_submitting_jobs=0)
+    advertise(queue.site_id, SiteCount(ad, timezone.now(), ()), "enrolment")
+    ask_in_vain(queue)
+    idle = look(queue)
+    assert numbers(idle) == counted
+    full = "the site takes no more: 5 jobs there and 0 matched since, of at most 5 (MaxJobs)"
+    assert idle.why_held == ("" if most > 5 else full)
 
 
 def test_work_that_a_cap_holds_is_counted_apart_with_the_criterion() -> None:
