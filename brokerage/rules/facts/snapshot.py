@@ -369,7 +369,7 @@ def unlimited(limits: Floats) -> Floats:
 class Nuclei(Columns):
     """All sites that can be the nucleus of a task, one row each."""
 
-    noun: ClassVar[str] = "site"
+    noun: ClassVar[str] = "nucleus site"
 
     state: Texts = text("ACTIVE", "state of the site")
     free_gb: Floats = number(0.0, "free plus expired space of the default output storage, GB; 0 = none or not known")

@@ -184,7 +184,7 @@ def what_if_of(*edits: Edit) -> WhatIf:
 def test_the_choice_of_a_nucleus_hears_of_queues_too() -> None:
     told = asked("queue.*.status=offline", policy="nucleus")
     assert told.after is not None
-    assert told.before.noun == "site"
+    assert told.before.noun == "nucleus site"
     assert {s.criterion for s in told.after.skipped} >= {"-job"}
     assert told.jobs is not None
     assert told.jobs_after is not None
