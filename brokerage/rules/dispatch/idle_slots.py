@@ -20,7 +20,8 @@ LONG_S = 10.0
 class Work(NamedTuple):
     """Work for at most `n` slots, with what a job of it requires at each queue where it may run.
 
-    `why`: what it waits for; `held`: that is a share, the throttler, a cap or a full site. `task_id`: 0 for jobs of several tasks.
+    `why`: what it waits for; `held`: that is a share, the throttler, a cap or a full site.
+    `task_id`: 0 for jobs of several tasks.
     `task_queue_id` of jobs that are bound to their one queue, else 0.
     """
 
