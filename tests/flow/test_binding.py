@@ -359,7 +359,7 @@ def test_people_see_to_which_queues_a_job_is_open(client: Client) -> None:
     shown = person("bob", ("demo", "operator")).get(f"jobs/{job.id}/").json()
     assert (shown["computing_queue"], shown["open_to"]) == (None, ["ALPHA", "BETA"])
     assert JobChange.objects.get(job_id=job.id).why == "made for any of 2 queues: ALPHA, BETA"
-    assert "1 job waits at any of 2 queues for a pilot to be free" in " ".join(
+    assert "1 job waits at any of 2 queues for a free pilot that suits it" in " ".join(
         reason.message for reason in reasons(task_status(task))
     )
 

@@ -175,7 +175,7 @@ def test_open_jobs_of_a_task_that_names_its_queues_wait_for_these_and_it_is_told
     queue("BETA", status="paused")
     assert "which are all offline or paused." in told(task)
     queue("BETA", status="online")
-    assert "for a pilot to be free" in told(task)
+    assert "for a free pilot that suits" in told(task)
     queue("BETA", status="offline")
     assert after(LONG) == CLOSED, "as any job that waited too long"
 

@@ -293,7 +293,7 @@ class Details(TestCase):
     def test_a_running_task_tells_the_weights_of_the_chosen_and_where_its_jobs_wait(self) -> None:
         page = self.page(f"/tasks/{self.scene.running.id}/brokerage/")
         self.assertIn("running_over_all_queued", page)
-        self.assertRegex(page, r"\d+ jobs? waits? at \w+ for a pilot to be free")
+        self.assertRegex(page, r"\d+ jobs? waits? at \w+ for a free pilot that suits (it|them)")
 
     def test_a_decision_is_told_as_far_as_it_goes_when_its_snapshot_is_gone_or_it_cannot_be_read(self) -> None:
         Decision.objects.update(snapshot=None)

@@ -341,7 +341,8 @@ def _jobs(task: TaskStatus) -> list[Reason]:
             lines.append(Reason("jobs", f"{jobs} at {load.queue}, {which} {load.status}.", "bad"))
         elif load.pilots or load.leased:
             pilots = f"; {_count(load.pilots, 'pilot is', 'pilots are')} there" if load.pilots else ""
-            lines.append(Reason("jobs", f"{jobs} at {load.queue} for a pilot to be free{pilots}.", "idle"))
+            suits = "it" if free == 1 else "them"
+            lines.append(Reason("jobs", f"{jobs} at {load.queue} for a free pilot that suits {suits}{pilots}.", "idle"))
     return [*lines, *_unserved(task.loads)]
 
 

@@ -80,11 +80,11 @@ def test_jobs_without_pilots_are_the_trouble() -> None:
     assert told == ["18 jobs wait at Q0, Q1, Q2, Q3, Q4 and 4 more queues, where no pilot was seen in the last minutes."]
     open_to = replace(CALM, loads=(*many.loads, QueueLoad("any of 16 queues", "online", 6, 0, 0, queues=16)))
     assert "6 jobs wait at any of 16 queues, where no pilot was seen" in said(open_to)
-    assert "1 job waits at ALPHA for a pilot to be free; 2 pilots are there." in said(
+    assert "1 job waits at ALPHA for a free pilot that suits it; 2 pilots are there." in said(
         replace(CALM, loads=(QueueLoad("ALPHA", "online", 1, 0, 2),))
     )
     (busy,) = reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 5, 1, 0),)))
-    assert (busy.message, busy.tone) == ("5 jobs wait at ALPHA for a pilot to be free.", "idle"), "one holds a job of the task"
+    assert (busy.message, busy.tone) == ("5 jobs wait at ALPHA for a free pilot that suits them.", "idle"), "one is leased"
     assert "which is offline" in said(replace(CALM, loads=(QueueLoad("ALPHA", "offline", 1, 0, 2),)))
     assert not reasons(replace(CALM, loads=(QueueLoad("ALPHA", "online", 0, 9, 2),)))
 
