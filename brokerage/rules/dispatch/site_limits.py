@@ -95,6 +95,8 @@ def time_fault(counted_at: float, last_counted_at: float | None, now: float, tol
     """
     if counted_at > now + tolerance_s:
         return f"the count is {_span(counted_at - now)} in the future; at most {_span(tolerance_s)} are taken for a wrong clock"
+    if last_counted_at is None and counted_at < 0:
+        return "the count is of before 1970; such times cannot be reckoned with"
     if last_counted_at is None or counted_at > last_counted_at:
         return None
     if counted_at == last_counted_at:

@@ -114,6 +114,9 @@ def test_no_limit_is_ever_passed_and_none_of_the_room_is_lost(said: Advertisemen
     ("counted_at", "last", "fault"),
     [
         (1000.0, None, None),
+        (0.0, None, None),
+        (-1.0, None, "before 1970"),
+        (-62135596800.0, 700.0, "later"),
         (1004.0, 700.0, None),
         (1006.0, 700.0, "in the future"),
         (700.0, 700.0, "of the same time as that of the last advertisement"),
