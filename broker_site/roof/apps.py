@@ -11,7 +11,7 @@ COLLECT_AFTER = (20_000, 10, 20)
 """Objects made beyond those gone, before the collector of garbage looks at the young ones; at the older ones every so many times.
 
 With Python's 700 and 10 and 10 a process that serves pilots looked through all that it knows of waiting jobs again and again, an
-eighth of its time, and found nothing: asks leave no garbage that goes round in circles.
+eighth of its time, and found nothing: asks leave no garbage that goes round in circles, and must not.
 """
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -113,9 +113,9 @@ class PilotMatch:
         # Where no name is `any` the resource has just those that the pilot told.
         ces = resource.grid_ces if resource.grid_ces is not None else {ce for ce in ask.resource.grid_ce if not is_any([ce])}
         self.turn = SiteTurn(queue.site, ces)
-        self.asks = self._asks()
 
-    def _asks(self) -> Iterator[Ask]:
+    @cached_property
+    def asks(self) -> Generator[Ask, None, None]:
         """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
         watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
         asked = self._asked()
@@ -173,7 +173,14 @@ class PilotMatch:
 
     def failed(self) -> None:
         """What was tried together with other asks failed: nobody got anything, and the site has its room back."""
-        self.turn.end(0)
+        self._end(0)
+
+    def _end(self, n: int) -> None:
+        """Nothing more is asked for."""
+        # It holds what it is a part of: such a ring would stay until the collector of garbage comes, and memory that is used
+        # anew at each ask costs more than the choice itself.
+        self.asks.close()
+        self.turn.end(n)
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
@@ -202,7 +209,7 @@ class PilotMatch:
 
     def got(self, n: int) -> None:
         """The task queue asked last gave so many jobs: its unit has them, and its site the room back that they do not take."""
-        self.turn.end(n)
+        self._end(n)
         if n and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
             WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
