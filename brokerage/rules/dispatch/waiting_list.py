@@ -108,7 +108,9 @@ class _Members:
         self.ids = [row.id for row in in_order]
         self.place_of = {id_: place for place, id_ in enumerate(self.ids)}
         self._requirements, self._units = [*map(_REQUIREMENT_OF, in_order)], [*map(_UNIT_OF, in_order)]
-        self._index, self._places = index, index.places(dict(zip(self.ids, self._requirements, strict=True)))
+        self.index, places = index, index.places(dict(zip(self.ids, self._requirements, strict=True)))
+        self._first, self._bytes, self._bits = int(places.max(initial=-1)) + 1, places >> 3, (places & 7).astype(np.uint8)
+        """Where each is among those of the index: of how many that has to know, in which byte, and there in which bit."""
         needs = np.array([*map(_AMOUNTS_NEEDED, self._requirements)], dtype=np.int32)
         self._needs = needs.reshape(len(self.ids), len(AMOUNTS)).T.copy()
         self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
@@ -157,7 +159,7 @@ class _Members:
     def _places_for(self, resource: Resource, rest: tuple[Any, ...]) -> Places:
         flags = self._described.get(rest)
         if flags is None:
-            flags = self._index.suiting(resource)[self._places]
+            flags = self._flags(resource)
             if len(self._described) >= MOST_ASKED or (len(self._described) + 1) * len(flags) > MOST_FLAGS:
                 self._described = {}
             self._described[rest] = flags
@@ -165,6 +167,12 @@ class _Members:
             if offered and steps and offered < steps[-1]:
                 flags = flags & (needs <= max(offered, 0))  # below 0: nothing left, which is enough for no demand
         return flags.nonzero()[0]
+
+    def _flags(self, resource: Resource) -> NDArray[np.bool_]:
+        """Whether the resource suits each, amounts apart."""
+        said, there = self.index.suiting(resource, self._first), self.index.at(resource, self._first)
+        flags: NDArray[np.uint8] = (said[self._bytes] & there[self._bytes]) >> self._bits & 1
+        return flags.view(np.bool_)
 
     def cpu_times(self, places: Places) -> NDArray[np.int32]:
         """The CPU time, s, that the rows at these places need."""
@@ -198,16 +206,17 @@ class _Reading:
 class WaitingList:
     """The task queues of one computing queue, as they were read.
 
-    `index`: of those of earlier readings too. `before`: the list of the reading before; what suits what was found then holds as
-    long as there are the same task queues.
+    `index`: of those of earlier readings and other queues too. `before`: the list of the reading before; what suits what was
+    found then holds as long as there are the same task queues, and the index.
     """
 
     def __init__(
         self, waiting: Iterable[WaitingQueue], index: RequirementIndex | None = None, before: WaitingList | None = None
     ) -> None:
         rows = {row.id: row for row in waiting}
-        known = before.members if before is not None and before.members.are(rows) else None
-        self.members: _Members = known or _Members(rows.values(), RequirementIndex() if index is None else index)
+        index = RequirementIndex() if index is None else index
+        known = before.members if before is not None and before.members.index is index and before.members.are(rows) else None
+        self.members: _Members = known or _Members(rows.values(), index)
         self._reading = _Reading(self.members, rows)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0
