@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import compress, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -138,10 +137,10 @@ class _Members:
 
     def suiting(self, resource: Resource) -> Suiting:
         """Those that suit a resource. Asks that say the same, and whose amounts reach the same steps, get the same."""
-        reached = (
+        reached = [
             bisect_right(steps, max(offered, 0)) if offered else len(steps)
             for steps, offered in zip(self._steps, _AMOUNTS_OF(resource), strict=True)
-        )
+        ]
         rest = _REST_OF(resource)
         asked = (*rest, *reached)
         known = self._asked.get(asked)
@@ -258,6 +257,9 @@ class Fitting:
 
     def __init__(self, reading: _Reading, suiting: Suiting, hits: Hits) -> None:
         self._reading, self._suiting, self._hits = reading, suiting, hits
+        # Not cached properties: these take a lock, and most asks read no more than the first.
+        self._first_place: int | None = None
+        self._other_places: Places | None = None
         self._n_drained = 0
         """So many of those behind the first are known to be drained, which none ceases to be: no ask walks through them again."""
 
@@ -279,8 +281,8 @@ class Fitting:
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
         """Those of these units, highest priority first, then the oldest job."""
         if len(units) == len(self._suiting.units):
-            yield from self._walk(self._first)
-            others, waits, n = self._others, self._reading.waits, self._n_drained
+            yield from self._walk((self._first(),) if len(self._suiting.places) else ())
+            others, waits, n = self._others(), self._reading.waits, self._n_drained
             while n < len(others) and not waits[others[n]]:
                 some = waits[others[n : n + AT_ONCE]]
                 n += int(some.argmax()) if some.any() else len(some)
@@ -289,19 +291,21 @@ class Fitting:
             return
         places = self._of(units)
         if len(places):
-            yield from self._rows(places[[self._reading.turns[places].argmin()]])
+            yield from self._walk((places[self._reading.turns[places].argmin()],))
             yield from self._rows(self._reading.in_turn(places)[1:])
 
-    @cached_property
-    def _first(self) -> Places:
-        """The place of the one with the first turn, if there is one."""
-        places = self._suiting.places
-        return places[[self._reading.turns[places].argmin()]] if len(places) else places
+    def _first(self) -> int:
+        """The place of the one with the first turn, where there is one."""
+        if self._first_place is None:
+            places = self._suiting.places
+            self._first_place = int(places[self._reading.turns[places].argmin()])
+        return self._first_place
 
-    @cached_property
     def _others(self) -> Places:
-        """Those behind it, in turn."""
-        return self._reading.in_turn(self._suiting.places)[1:]
+        """The places of those behind it, in turn."""
+        if self._other_places is None:
+            self._other_places = self._reading.in_turn(self._suiting.places)[1:]
+        return self._other_places
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""
@@ -328,7 +332,7 @@ class Fitting:
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
         return self._walk(places[self._reading.waits[places]])
 
-    def _walk(self, places: Places) -> Iterator[WaitingQueue]:
+    def _walk(self, places: Iterable[Any]) -> Iterator[WaitingQueue]:
         waits, at = self._reading.waits, self._reading.at
         for place in map(int, places):
             # It may have been drained since the last one.
