@@ -82,10 +82,16 @@ def _reader(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+@cache
+def _reading(kind: Any) -> Callable[[object], Any]:
+    """The reader's own function: every message is read, and the options that are looked at before it are not used here."""
+    return _reader(kind).validator.validate_python
+
+
 def read(kind: type[T], data: object, path: str = "", noun: str = "part") -> T:
     """The data as a model or dataclass declares it. Raises OutsideDataError; `path`: its place; `noun`: what names stand for."""
     try:
-        value: T = _reader(kind).validate_python(data)  # type: ignore[arg-type]  # a type is hashable
+        value: T = _reading(kind)(data)  # type: ignore[arg-type]  # a type is hashable
     except ValidationError as error:
         raise OutsideDataError(problems(error, kind, path, noun)) from None
     return value
