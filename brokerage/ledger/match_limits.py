@@ -91,6 +91,9 @@ class _Seen:
     now: float
     at: float = field(default_factory=time.monotonic)
 
+    free: dict[frozenset[str], SiteRules] = field(default_factory=dict)
+    """At which CEs, of those with limits of their own, these rules, which have no delays, hold no match back."""
+
     def age_s(self) -> float:
         """For how long it has been known."""
         return time.monotonic() - self.at
@@ -122,10 +125,16 @@ class Limits:
         seen, counted = self._seen.get(site), rules.running.keys()
         if seen is None or seen.due & counted or seen.ids.keys() != rules.limits or seen.age_s() > FREE_FRESH_S:
             seen = self._read(site, rules)
-        found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+        # Without delays it is another only once the gauges are, and the usual answer is that nothing holds a match back.
+        if seen.free.get(at := rules.ces.intersection(ces)) is rules:
+            return FREE
+        limits = rules.at(at)
+        found = held(limits, rules, seen.gauges, seen.time_now())
         if found and seen.age_s() > FRESH_S:
             seen = self._read(site, rules)
-            found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+            found = held(limits, rules, seen.gauges, seen.time_now())
+        if not found and not rules.delays:
+            seen.free[at] = rules
         return found
 
     def attributes(self, site: str) -> frozenset[str]:
@@ -171,7 +180,7 @@ class Limits:
         # What is made under blocks alone was counted with them.
         if passed.ids and (seen := self._seen.get(site)) is not None:
             after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
-            self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
+            self._seen[site] = replace(seen, gauges={**seen.gauges, **after}, free={})
 
     def refused(self, site: str, asked: Passing, took_s: float) -> Held:
         """Which of these limits refused a match that was tried up to so many seconds ago; FREE: none, there was no job."""
