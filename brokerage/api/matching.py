@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -113,9 +113,9 @@ class PilotMatch:
         # Where no name is `any` the resource has just those that the pilot told.
         ces = resource.grid_ces if resource.grid_ces is not None else {ce for ce in ask.resource.grid_ce if not is_any([ce])}
         self.turn = SiteTurn(queue.site, ces)
+        self.asks = self._asks()
 
-    @cached_property
-    def asks(self) -> Generator[Ask, None, None]:
+    def _asks(self) -> Generator[Ask, None, None]:
         """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
         watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
         asked = self._asked()
@@ -177,10 +177,14 @@ class PilotMatch:
 
     def _end(self, n: int) -> None:
         """Nothing more is asked for."""
-        # It holds what it is a part of: such a ring would stay until the collector of garbage comes, and memory that is used
-        # anew at each ask costs more than the choice itself.
-        self.asks.close()
+        self._forget_asks()
         self.turn.end(n)
+
+    def _forget_asks(self) -> None:
+        """They hold what they are a part of: such a ring would stay until the collector of garbage comes, and memory that is new
+        at each ask costs more than the choice itself.
+        """
+        self.asks.close()
 
     def _full(self, cores: int) -> Nothing | None:
         """What to say where the pilot holds so much that it gets no job with so many cores."""
@@ -241,6 +245,7 @@ class PilotMatch:
 
     def in_vain(self, why: Nothing, seconds: float) -> HttpResponse:
         """Nothing for the pilot, which may be answered so many seconds later."""
+        self._forget_asks()
         request = self.ask.request
         again_s = seconds if request.last else seconds + gdpconfig.value("dispatch", "POLL")
         note_vain_ask(self.pilot_id, self.queue.id, self.resource, again_s, leaves=request.last)

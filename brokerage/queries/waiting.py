@@ -32,9 +32,7 @@ A match that finds nothing reads its queue again, so a new job waits no longer t
 AT_MOST, AT_LEAST, OLD_S = 100, 20, 5.0
 """What is read is kept for so many times as long as reading took: for fewer where it would be older than so many seconds."""
 MOST_KEPT = 20_000
-"""Task queues that are known beside those that have waiting jobs."""
-MOST_GONE = 1000
-"""Task queues without waiting jobs of which a queue still knows what they require, beside as many as wait."""
+"""Task queues that are known beside those that have waiting jobs, and as many as these."""
 FIRST_JOB_OF = """
 CROSS JOIN LATERAL (
     SELECT j.ready_priority, j.id FROM brokerage_job j WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL
@@ -95,7 +93,7 @@ class WaitingWork:
     _first: dict[int, _First] = field(default_factory=dict)
     _at_queue: dict[int, list[int]] = field(default_factory=dict)
     _lists: dict[int, _KeptList] = field(default_factory=dict)
-    _indexes: dict[int, RequirementIndex] = field(default_factory=dict)
+    _index: RequirementIndex = field(default_factory=RequirementIndex)
     _serving: ServingSince = field(default_factory=ServingSince)
     _until: float = 0.0
     _read_at: float = 0.0
@@ -158,8 +156,8 @@ class WaitingWork:
     def forget(self) -> None:
         """Read anew at the next use."""
         with self._lock:
-            self._until, self._serving = 0.0, ServingSince()
-            for kept in (self._facts, self._first, self._at_queue, self._lists, self._indexes):
+            self._until, self._serving, self._index = 0.0, ServingSince(), RequirementIndex()
+            for kept in (self._facts, self._first, self._at_queue, self._lists):
                 kept.clear()
 
     def _read_all(self) -> None:
@@ -168,8 +166,14 @@ class WaitingWork:
             cursor.execute(ALL)
             self._first = {first[0]: first for first in cursor.fetchall()}
         self._learn(self._first)
-        if len(self._facts) > 2 * len(self._first) + MOST_KEPT:
+        most = 2 * len(self._first) + MOST_KEPT
+        if len(self._facts) > most:
             self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
+        if len(self._index) > most:
+            self._index = RequirementIndex()
+        # All at once: else each list makes it larger, and what suits is looked for again.
+        new = [id_ for id_ in self._first if id_ not in self._index and id_ in self._facts]
+        self._index.places({id_: self._facts[id_].requirement for id_ in new})
         at_queue: dict[int, list[int]] = defaultdict(list)
         for id_ in self._first:
             for queue in self._facts[id_].queues if id_ in self._facts else ():
@@ -219,10 +223,7 @@ class WaitingWork:
                     id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight, is_open, *place
                 )  # fmt: skip
             rows[id_] = row
-        index = self._indexes.get(queue_id)
-        if index is None or len(index) > 2 * len(rows) + MOST_GONE:
-            index = self._indexes[queue_id] = RequirementIndex()
-        waiting = WaitingList(rows.values(), index, kept.waiting if kept else None)
+        waiting = WaitingList(rows.values(), self._index, kept.waiting if kept else None)
         self._lists[queue_id] = _KeptList(time.monotonic(), waiting, rows)
         return waiting
 

@@ -6,7 +6,6 @@ Psycopg2 has no server-side binding, so PREPARE and EXECUTE do it (decision G2).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -28,6 +27,7 @@ class Prepared:
         n = len(types.split(","))
         self._prepare = f"PREPARE {name} ({types}) AS {sql}"
         self.execute = f"EXECUTE {name} ({', '.join(['%s'] * n)})"
+        self._texts: dict[tuple[type, ...], str] = {}
 
     def run(self, *values: Any) -> Rows:
         """Execute with `values`: all rows."""
@@ -43,13 +43,17 @@ class Prepared:
         Numbers and UUIDs look the same to PostgreSQL as here; psycopg2, which makes an object for each value, is left to the
         others.
         """
-        written, others = [], []
-        for value in values:
-            if (plain := _plain(value)) is None:
-                others.append(value)
-            written.append("%s" if plain is None else plain)
-        text = self.execute % (*written,)
-        return cursor.mogrify(text, others) if others else text.encode()
+        text = self._text_of(tuple(map(type, values)))
+        others = [value for value in values if type(value) not in _WRITTEN]
+        if not others:
+            return (text % values).encode()
+        return cursor.mogrify(text % tuple(value for value in values if type(value) in _WRITTEN), others)
+
+    def _text_of(self, kinds: tuple[type, ...]) -> str:
+        """The text that executes it with values of these types, with a place for each value."""
+        if (text := self._texts.get(kinds)) is None:
+            text = self._texts[kinds] = self.execute % tuple(_WRITTEN.get(kind, "%%s") for kind in kinds)
+        return text
 
     def ensure(self, django: DatabaseWrapper, cursor: Cursor) -> None:
         """Prepare it, unless the session has done so before."""
@@ -88,14 +92,8 @@ def run_together(calls: list[Call]) -> Rows:
             raise
 
 
-def _plain(value: object) -> str | None:
-    """A value as PostgreSQL reads it, where that takes no quoting; None: it may take some."""
-    kind = type(value)
-    if kind is int:
-        return str(value)
-    if kind is UUID:
-        return f"'{value}'"
-    return repr(value) if kind is float and isfinite(cast("float", value)) else None
+_WRITTEN = {int: "%d", UUID: "'%s'", float: "'%r'::float8"}
+"""How values that look the same to PostgreSQL as here are written."""
 
 
 def array_text(values: Iterable[bool | float | UUID | None]) -> str:

@@ -88,7 +88,8 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
         turn.dice.shuffle(policies)
     for policy in policies:
         mine = fitting if len(vos[policy]) == len(fitting.vos) else fitting.only(vos[policy])  # a VO without policy waits
-        yield from ((waiting, policy) for waiting in policy.order(mine, turn))
+        for waiting in policy.order(mine, turn):
+            yield waiting, policy
 
 
 def unusable_dispatch_policy(name: str) -> str | None:

@@ -2,21 +2,25 @@
 
 Each condition of `requirement` but those of amounts stands here once more, on bits: one for each task queue, in the order in
 which they were taken up, the first in the lowest. For thousands of them that costs some ten microseconds, however new the
-resource is.
+resource is. One index knows the task queues of all computing queues, at hundreds of which pilots say the same: which suit what
+they say is kept, and the place of the pilot is looked at apart.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from brokerage.rules.dispatch.requirement import Requirement, Resource
+from brokerage.rules.dispatch.requirement import AMOUNTS, Requirement, Resource
 
 Bits = int
-Flags = NDArray[np.bool_]
+Packed = NDArray[np.uint8]
+"""Bits, eight in a byte, the first in the lowest of the first byte."""
 Having = dict[str | None, Bits]
 """Which have each value of an attribute; None: which have none."""
 
@@ -26,10 +30,16 @@ _ATTRIBUTES = (
 )  # fmt: skip
 """Those that a condition reads."""
 _NO_VALUE = (None,)
+_PLACE = ("queue", "sites", "stations")
+"""What a resource says of where it is."""
+_WORDS_OF = itemgetter(*(place for place, name in enumerate(Resource._fields) if name not in (*AMOUNTS, *_PLACE)))
+_PLACE_OF = itemgetter(*map(Resource._fields.index, _PLACE))
+MOST_KEPT, MOST_BYTES = 1000, 16_000_000
+"""Of so many resources is kept which task queues suit them; of fewer where these are many."""
 
 
 class RequirementIndex:
-    """What the task queues require that were seen at a computing queue; that never changes, while they come and go.
+    """What the task queues require that were seen; that never changes, while they come and go.
 
     Any number of threads may ask what suits; one at a time may take up new task queues.
     """
@@ -38,9 +48,15 @@ class RequirementIndex:
         self.all: Bits = 0
         self.having: Mapping[str, Having] = {name: {} for name in _ATTRIBUTES}
         self._places: dict[int, int] = {}
+        self._kept: dict[tuple[Any, ...], tuple[int, Packed]] = {}
+        """With of how many it is known."""
+        self._n_bytes = 0
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __contains__(self, task_queue: int) -> bool:
+        return task_queue in self._places
 
     def places(self, needs: Mapping[int, Requirement]) -> NDArray[np.intp]:
         """The place of each of these task queues (id -> what it requires) among the bits; new ones are taken up."""
@@ -53,15 +69,28 @@ class RequirementIndex:
             self.all = (1 << len(self._places)) - 1  # last: another thread may ask meanwhile
         return np.fromiter((self._places[id_] for id_ in needs), np.intp, len(needs))
 
-    def suiting(self, resource: Resource) -> Flags:
-        """Whether the resource suits each, amounts apart."""
-        everyone = self.all
-        suiting = everyone
-        for condition in ON_BITS.values():
+    def suiting(self, resource: Resource, first: int) -> Packed:
+        """Whether what the resource says suits each, amounts and its place apart; at least of the `first` so many."""
+        return self._of(_WORDS_OF(resource), resource, ON_BITS, first)
+
+    def at(self, resource: Resource, first: int) -> Packed:
+        """Whether the place of the resource suits each; at least of the `first` so many."""
+        return self._of(_PLACE_OF(resource), resource, ON_BITS_OF_PLACE, first)
+
+    def _of(self, said: tuple[Any, ...], resource: Resource, conditions: Mapping[str, BitsOf], first: int) -> Packed:
+        known = self._kept.get(said)
+        if known is not None and known[0] >= first:
+            return known[1]
+        suiting = everyone = self.all
+        for condition in conditions.values():
             suiting &= condition(self, resource)
         length = everyone.bit_length()
         packed = np.frombuffer(suiting.to_bytes((length + 7) // 8, "little"), np.uint8)
-        return np.unpackbits(packed, count=length, bitorder="little").view(np.bool_)
+        if len(self._kept) >= MOST_KEPT or self._n_bytes + len(packed) > MOST_BYTES:
+            self._kept, self._n_bytes = {}, 0
+        self._kept[said] = length, packed
+        self._n_bytes += len(packed)
+        return packed
 
 
 def _having(attribute: str, needs: Sequence[Requirement], first: int) -> Having:
@@ -152,20 +181,23 @@ def _with_all(index: RequirementIndex, name: str, values: Collection[str]) -> Bi
     return found
 
 
-ON_BITS: Mapping[str, BitsOf] = {
+ON_BITS_OF_PLACE: Mapping[str, BitsOf] = {
     "queue": _at_queue,
+    "sites": _one_of("sites"),
+    "banned_sites": _site_not_banned,
+    "stations": _one_of("stations"),
+}
+"""The conditions of a requirement on where a resource is, by their names there."""
+ON_BITS: Mapping[str, BitsOf] = {
     "vo": _same("vo"),
     "owner": _owner,
     "setup": _same("setup"),
     "pilot_types": _one_of("pilot_types"),
-    "sites": _one_of("sites"),
-    "banned_sites": _site_not_banned,
     "grid_ces": _one_of("grid_ces"),
     "platforms": _one_of("platforms"),
     "job_types": _one_of("job_types"),
     "tags": _tags,
     "required_tags": lambda index, has: _with_all(index, "tags", has.required_tags),
-    "stations": _one_of("stations"),
     **{f"banned_{name}_of_pilot": _not_banned(name) for name in ("sites", "grid_ces", "platforms", "job_types", "tags")},
 }
-"""The conditions of a requirement but its amounts, by their names there."""
+"""The other conditions of a requirement but its amounts."""

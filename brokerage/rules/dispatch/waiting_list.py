@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import compress, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
@@ -108,7 +107,9 @@ class _Members:
         self.ids = [row.id for row in in_order]
         self.place_of = {id_: place for place, id_ in enumerate(self.ids)}
         self._requirements, self._units = [*map(_REQUIREMENT_OF, in_order)], [*map(_UNIT_OF, in_order)]
-        self._index, self._places = index, index.places(dict(zip(self.ids, self._requirements, strict=True)))
+        self.index, places = index, index.places(dict(zip(self.ids, self._requirements, strict=True)))
+        self._first, self._bytes, self._bits = int(places.max(initial=-1)) + 1, places >> 3, (places & 7).astype(np.uint8)
+        """Where each is among those of the index: of how many that has to know, in which byte, and there in which bit."""
         needs = np.array([*map(_AMOUNTS_NEEDED, self._requirements)], dtype=np.int32)
         self._needs = needs.reshape(len(self.ids), len(AMOUNTS)).T.copy()
         self._steps = [sorted({*amounts.tolist()}) for amounts in self._needs]
@@ -136,10 +137,10 @@ class _Members:
 
     def suiting(self, resource: Resource) -> Suiting:
         """Those that suit a resource. Asks that say the same, and whose amounts reach the same steps, get the same."""
-        reached = (
+        reached = [
             bisect_right(steps, max(offered, 0)) if offered else len(steps)
             for steps, offered in zip(self._steps, _AMOUNTS_OF(resource), strict=True)
-        )
+        ]
         rest = _REST_OF(resource)
         asked = (*rest, *reached)
         known = self._asked.get(asked)
@@ -157,7 +158,7 @@ class _Members:
     def _places_for(self, resource: Resource, rest: tuple[Any, ...]) -> Places:
         flags = self._described.get(rest)
         if flags is None:
-            flags = self._index.suiting(resource)[self._places]
+            flags = self._flags(resource)
             if len(self._described) >= MOST_ASKED or (len(self._described) + 1) * len(flags) > MOST_FLAGS:
                 self._described = {}
             self._described[rest] = flags
@@ -165,6 +166,12 @@ class _Members:
             if offered and steps and offered < steps[-1]:
                 flags = flags & (needs <= max(offered, 0))  # below 0: nothing left, which is enough for no demand
         return flags.nonzero()[0]
+
+    def _flags(self, resource: Resource) -> NDArray[np.bool_]:
+        """Whether the resource suits each, amounts apart."""
+        said, there = self.index.suiting(resource, self._first), self.index.at(resource, self._first)
+        flags: NDArray[np.uint8] = (said[self._bytes] & there[self._bytes]) >> self._bits & 1
+        return flags.view(np.bool_)
 
     def cpu_times(self, places: Places) -> NDArray[np.int32]:
         """The CPU time, s, that the rows at these places need."""
@@ -198,16 +205,17 @@ class _Reading:
 class WaitingList:
     """The task queues of one computing queue, as they were read.
 
-    `index`: of those of earlier readings too. `before`: the list of the reading before; what suits what was found then holds as
-    long as there are the same task queues.
+    `index`: of those of earlier readings and other queues too. `before`: the list of the reading before; what suits what was
+    found then holds as long as there are the same task queues, and the index.
     """
 
     def __init__(
         self, waiting: Iterable[WaitingQueue], index: RequirementIndex | None = None, before: WaitingList | None = None
     ) -> None:
         rows = {row.id: row for row in waiting}
-        known = before.members if before is not None and before.members.are(rows) else None
-        self.members: _Members = known or _Members(rows.values(), RequirementIndex() if index is None else index)
+        index = RequirementIndex() if index is None else index
+        known = before.members if before is not None and before.members.index is index and before.members.are(rows) else None
+        self.members: _Members = known or _Members(rows.values(), index)
         self._reading = _Reading(self.members, rows)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0
@@ -249,6 +257,9 @@ class Fitting:
 
     def __init__(self, reading: _Reading, suiting: Suiting, hits: Hits) -> None:
         self._reading, self._suiting, self._hits = reading, suiting, hits
+        # Not cached properties: these take a lock, and most asks read no more than the first.
+        self._first_place: int | None = None
+        self._other_places: Places | None = None
         self._n_drained = 0
         """So many of those behind the first are known to be drained, which none ceases to be: no ask walks through them again."""
 
@@ -270,8 +281,8 @@ class Fitting:
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
         """Those of these units, highest priority first, then the oldest job."""
         if len(units) == len(self._suiting.units):
-            yield from self._walk(self._first)
-            others, waits, n = self._others, self._reading.waits, self._n_drained
+            yield from self._walk((self._first(),) if len(self._suiting.places) else ())
+            others, waits, n = self._others(), self._reading.waits, self._n_drained
             while n < len(others) and not waits[others[n]]:
                 some = waits[others[n : n + AT_ONCE]]
                 n += int(some.argmax()) if some.any() else len(some)
@@ -280,19 +291,21 @@ class Fitting:
             return
         places = self._of(units)
         if len(places):
-            yield from self._rows(places[[self._reading.turns[places].argmin()]])
+            yield from self._walk((places[self._reading.turns[places].argmin()],))
             yield from self._rows(self._reading.in_turn(places)[1:])
 
-    @cached_property
-    def _first(self) -> Places:
-        """The place of the one with the first turn, if there is one."""
-        places = self._suiting.places
-        return places[[self._reading.turns[places].argmin()]] if len(places) else places
+    def _first(self) -> int:
+        """The place of the one with the first turn, where there is one."""
+        if self._first_place is None:
+            places = self._suiting.places
+            self._first_place = int(places[self._reading.turns[places].argmin()])
+        return self._first_place
 
-    @cached_property
     def _others(self) -> Places:
-        """Those behind it, in turn."""
-        return self._reading.in_turn(self._suiting.places)[1:]
+        """The places of those behind it, in turn."""
+        if self._other_places is None:
+            self._other_places = self._reading.in_turn(self._suiting.places)[1:]
+        return self._other_places
 
     def by_cpu_class(self, class_of: Callable[[int], int]) -> Iterator[list[WaitingQueue]]:
         """All, those first that are in the highest class of the CPU time that they need."""
@@ -319,7 +332,7 @@ class Fitting:
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
         return self._walk(places[self._reading.waits[places]])
 
-    def _walk(self, places: Places) -> Iterator[WaitingQueue]:
+    def _walk(self, places: Iterable[Any]) -> Iterator[WaitingQueue]:
         waits, at = self._reading.waits, self._reading.at
         for place in map(int, places):
             # It may have been drained since the last one.

@@ -6,6 +6,7 @@ import weakref
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -17,7 +18,7 @@ from brokerage.rules.dispatch import waiting_list
 from brokerage.rules.dispatch.dispatch_policy import FIRST_JOB, DispatchPolicy, Turn, dispatch_order
 from brokerage.rules.dispatch.policies import Dirac, Panda
 from brokerage.rules.dispatch.requirement import AMOUNTS, CONDITIONS, NO_HITS, NONE, Hits, Requirement, Resource, fits
-from brokerage.rules.dispatch.requirement_index import ON_BITS, RequirementIndex
+from brokerage.rules.dispatch.requirement_index import ON_BITS, ON_BITS_OF_PLACE, RequirementIndex
 from brokerage.rules.dispatch.resource import NO_TIME, Amounts, Described, Description, InvalidResource, Place, described, names
 from brokerage.rules.dispatch.waiting_list import Unit, WaitingList, WaitingQueue
 from brokerage.rules.dispatch.why_nothing import why_nothing
@@ -88,7 +89,7 @@ def test_each_condition_says_of_many_at_once_what_it_says_of_each(name: str, dat
     requirements, pilot = data.draw(st.lists(needs, max_size=12)), data.draw(pilots)
     index = RequirementIndex()
     index.places(dict(enumerate(requirements)))
-    bits = ON_BITS[name](index, pilot)
+    bits = (ON_BITS_OF_PLACE if name in ON_BITS_OF_PLACE else ON_BITS)[name](index, pilot)
     assert [bool(bits >> place & 1) for place in range(12)] == [
         CONDITIONS[name](requirements[place], pilot) if place < len(requirements) else False for place in range(12)
     ]
@@ -105,6 +106,21 @@ def test_what_is_kept_of_earlier_readings_changes_no_offer(
         for pilot in some_pilots:
             offered = sorted(one.id for one in read.fitting(pilot))
             assert offered == sorted(one.id for one in reading if fits(one.requirement, pilot))
+
+
+@given(st.lists(st.tuples(st.lists(needs, max_size=12), pilots, pilots), min_size=2, max_size=4))
+def test_lists_of_several_queues_share_what_they_know(of_queues: list[tuple[list[Requirement], Resource, Resource]]) -> None:
+    index, number, lists = RequirementIndex(), count(), list[tuple[list[WaitingQueue], WaitingList]]()
+    for requirements, *some_pilots in of_queues:
+        rows = [WaitingQueue(next(number), requirement, 1) for requirement in requirements]
+        lists.append((rows, WaitingList(rows, index)))
+        for pilot in some_pilots:
+            for asked, read in lists:
+                offered = sorted(one.id for one in read.fitting(pilot))
+                assert offered == [one.id for one in asked if fits(one.requirement, pilot)]
+                elsewhere = pilot._replace(queue="", sites=None, stations=None)
+                offered = sorted(one.id for one in read.fitting(elsewhere))
+                assert offered == [one.id for one in asked if fits(one.requirement, elsewhere)]
 
 
 LIMITS = st.just(NO_HITS) | limits
