@@ -94,6 +94,10 @@ class _Seen:
     free: dict[frozenset[str], SiteRules] = field(default_factory=dict)
     """At which CEs, of those with limits of their own, these rules, which have no delays, hold no match back."""
 
+    def suits(self, rules: SiteRules) -> bool:
+        """Whether it is of these limits, and none of their gauges is to be counted anew."""
+        return not self.due & rules.running.keys() and self.ids.keys() == rules.limits
+
     def age_s(self) -> float:
         """For how long it has been known."""
         return time.monotonic() - self.at
@@ -122,18 +126,18 @@ class Limits:
         """
         if not (rules := self._rules_of(site)):
             return FREE
-        seen, counted = self._seen.get(site), rules.running.keys()
-        if seen is None or seen.due & counted or seen.ids.keys() != rules.limits or seen.age_s() > FREE_FRESH_S:
-            seen = self._read(site, rules)
+        seen, at = self._seen.get(site), rules.ces.intersection(ces)
         # Without delays it is another only once the gauges are, and the usual answer is that nothing holds a match back.
-        if seen.free.get(at := rules.ces.intersection(ces)) is rules:
+        if seen is not None and seen.free.get(at) is rules and seen.age_s() <= FREE_FRESH_S:
             return FREE
+        if seen is None or not seen.suits(rules) or seen.age_s() > FREE_FRESH_S:
+            seen = self._read(site, rules)
         limits = rules.at(at)
         found = held(limits, rules, seen.gauges, seen.time_now())
         if found and seen.age_s() > FRESH_S:
             seen = self._read(site, rules)
             found = held(limits, rules, seen.gauges, seen.time_now())
-        if not found and not rules.delays:
+        if not found and not rules.delays and seen.suits(rules):
             seen.free[at] = rules
         return found
 
