@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
 from broker_site.foundation.sql.prepared import Call, Prepared, run_together
-from brokerage.ledger.match_gauges import PARAMETERS, Passing, asked, counting
+from brokerage.ledger.match_blocks import holds
+from brokerage.ledger.match_gauges import BLOCKS, PARAMETERS, Passing, asked, counting
 
 ROTATE_S = 120
 """The answer to a heartbeat under a job token that is older brings a new one; a younger one stays, so that tokens are few."""
@@ -108,6 +109,7 @@ _HELD = """
     ), """
 _ROOM = "coalesce((SELECT room FROM held), 0)"
 _ROOM_WITHIN = f"CASE WHEN (SELECT passed FROM limits) THEN least({_ROOM}, 1) ELSE 0 END"
+_ROOM_UNDER = f"CASE WHEN {holds('$13', '$14')} THEN least({_ROOM}, 1) ELSE 0 END"
 _STORAGE_THERE = " AND ({storage} = '' OR EXISTS (SELECT FROM brokerage_storageendpoint e WHERE e.name = {storage}))"
 _FIRST_JOBS = """ready AS MATERIALIZED (
         SELECT id FROM brokerage_job
@@ -143,42 +145,63 @@ _ALL_READY = {
 }
 _PLACE = {"queue": "$11", "storage": "$12"}
 _THERE = _STORAGE_THERE.format(**_PLACE)
-_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _THERE))
-_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _THERE))
-_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
-_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
 _SENT_HERE, _SENT_THERE = (_SEND.format(**_ALL_READY, to_the_queue=to) for to in ("", _TO_THE_QUEUE.format(**_PLACE)))
 _BOUND, _OPEN = f", {_SENT_HERE}{_NOTED}", f", {_SENT_THERE}{_WRITE_THERE.format(**_PLACE)}{_NOTED}"
-_WITHIN = f"{_HELD}{asked(first=13)}, "
+_FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _THERE))
+_ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _THERE))
+_FIRST_UNDER, _FIRST_OPEN_UNDER = (_FIRST_JOBS.format(there=there, room=_ROOM_UNDER) for there in ("", _THERE))
+_ANY_UNDER, _ANY_OPEN_UNDER = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_UNDER) for there in ("", _THERE))
+_FIRST_WITHIN, _FIRST_OPEN_WITHIN = (_FIRST_JOBS.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
+_ANY_WITHIN, _ANY_OPEN_WITHIN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM_WITHIN) for there in ("", _THERE))
+_ASKED = f"{_HELD}{asked(first=13)}, "
 _TYPES = "int, uuid, uuid, float8, int, int, int, int, bigint, int, int, text"
-_TYPES_WITHIN = f"{_TYPES}, {PARAMETERS}"
+_TYPES_UNDER, _TYPES_WITHIN = f"{_TYPES}, {BLOCKS}", f"{_TYPES}, {PARAMETERS}"
+_NO_LIMITS, _UNDER, _WITHIN = "no limits", "under blocks", "within limits"
+"""No kinds of jobs are limited; they are, and the job is leased under blocks of matches alone; gauges are asked as well."""
 _BY_KIND = {
-    (False, False, False): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
-    (False, True, False): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
-    (True, False, False): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
-    (True, True, False): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
-    (False, False, True): Prepared("lease_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_WITHIN}{_BOUND}"),
-    (False, True, True): Prepared("lease_open_within", _TYPES_WITHIN, f"{_WITHIN}{_FIRST_OPEN_WITHIN}{_OPEN}"),
-    (True, False, True): Prepared("lease_any_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_WITHIN}{_BOUND}"),
-    (True, True, True): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_WITHIN}{_ANY_OPEN_WITHIN}{_OPEN}"),
+    (False, False, _NO_LIMITS): Prepared("lease", _TYPES, f"{_HELD}{_FIRST}{_BOUND}"),
+    (False, True, _NO_LIMITS): Prepared("lease_open", _TYPES, f"{_HELD}{_FIRST_OPEN}{_OPEN}"),
+    (True, False, _NO_LIMITS): Prepared("lease_any", _TYPES, f"{_HELD}{_ANY}{_BOUND}"),
+    (True, True, _NO_LIMITS): Prepared("lease_any_open", _TYPES, f"{_HELD}{_ANY_OPEN}{_OPEN}"),
+    (False, False, _UNDER): Prepared("lease_under", _TYPES_UNDER, f"{_HELD}{_FIRST_UNDER}{_BOUND}"),
+    (False, True, _UNDER): Prepared("lease_open_under", _TYPES_UNDER, f"{_HELD}{_FIRST_OPEN_UNDER}{_OPEN}"),
+    (True, False, _UNDER): Prepared("lease_any_under", _TYPES_UNDER, f"{_HELD}{_ANY_UNDER}{_BOUND}"),
+    (True, True, _UNDER): Prepared("lease_any_open_under", _TYPES_UNDER, f"{_HELD}{_ANY_OPEN_UNDER}{_OPEN}"),
+    (False, False, _WITHIN): Prepared("lease_within", _TYPES_WITHIN, f"{_ASKED}{_FIRST_WITHIN}{_BOUND}"),
+    (False, True, _WITHIN): Prepared("lease_open_within", _TYPES_WITHIN, f"{_ASKED}{_FIRST_OPEN_WITHIN}{_OPEN}"),
+    (True, False, _WITHIN): Prepared("lease_any_within", _TYPES_WITHIN, f"{_ASKED}{_ANY_WITHIN}{_BOUND}"),
+    (True, True, _WITHIN): Prepared("lease_any_open_within", _TYPES_WITHIN, f"{_ASKED}{_ANY_OPEN_WITHIN}{_OPEN}"),
 }
-"""By (there is a window, the jobs are open, kinds of jobs are limited: within which a job is leased)."""
+"""By (there is a window, the jobs are open, limits on kinds of jobs)."""
 
 # Nearly every ask: of a pilot that holds one job at a time. Its place is the first one, and nothing has to be counted.
 _ONLY_JOB = """
     WHERE j.id = (
         SELECT id FROM brokerage_job
-        WHERE task_queue_id = $1 AND ready_priority IS NOT NULL AND (ready_priority, id) >= ($6, $7) AND core_count <= $5{there}
+        WHERE task_queue_id = $1 AND ready_priority IS NOT NULL AND (ready_priority, id) >= ($6, $7) AND core_count <= $5{more}
             AND NOT EXISTS (SELECT FROM brokerage_job WHERE lease_holder = $2)
         ORDER BY ready_priority, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)"""
 _ONLY_PLACE = {"queue": "$8", "storage": "$9"}
 _ONLY_THERE, _ONLY_TO_THE_QUEUE = _STORAGE_THERE.format(**_ONLY_PLACE), _TO_THE_QUEUE.format(**_ONLY_PLACE)
-_ONLY_SENT = _SEND.format(slot=0, to_the_queue="", chosen=_ONLY_JOB.format(there=""))
-_ONLY_SENT_THERE = _SEND.format(slot=0, to_the_queue=_ONLY_TO_THE_QUEUE, chosen=_ONLY_JOB.format(there=_ONLY_THERE))
-_ONLY_WRITTEN = _WRITE_THERE.format(**_ONLY_PLACE)
 _ONLY_TYPES = "int, uuid, uuid, float8, int, int, bigint"
-_ONLY = Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_NOTED}")
-_ONLY_OPEN = Prepared("lease_only_open", f"{_ONLY_TYPES}, int, text", f"WITH {_ONLY_SENT_THERE}{_ONLY_WRITTEN}{_NOTED}")
+_ONLY_OPEN_TYPES = f"{_ONLY_TYPES}, int, text"
+_ONLY_TYPES_UNDER, _ONLY_OPEN_TYPES_UNDER = f"{_ONLY_TYPES}, {BLOCKS}", f"{_ONLY_OPEN_TYPES}, {BLOCKS}"
+_IF_HELD, _IF_HELD_THERE = f" AND {holds('$8', '$9')}", f"{_ONLY_THERE} AND {holds('$10', '$11')}"
+_ONLY_SENT, _ONLY_SENT_UNDER = (
+    _SEND.format(slot=0, to_the_queue="", chosen=_ONLY_JOB.format(more=more)) for more in ("", _IF_HELD)
+)
+_ONLY_SENT_THERE, _ONLY_SENT_THERE_UNDER = (
+    _SEND.format(slot=0, to_the_queue=_ONLY_TO_THE_QUEUE, chosen=_ONLY_JOB.format(more=more))
+    for more in (_ONLY_THERE, _IF_HELD_THERE)
+)
+_ONLY_OPEN = f"{_WRITE_THERE.format(**_ONLY_PLACE)}{_NOTED}"
+_ONLY = {
+    (False, _NO_LIMITS): Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_NOTED}"),
+    (True, _NO_LIMITS): Prepared("lease_only_open", _ONLY_OPEN_TYPES, f"WITH {_ONLY_SENT_THERE}{_ONLY_OPEN}"),
+    (False, _UNDER): Prepared("lease_only_under", _ONLY_TYPES_UNDER, f"WITH {_ONLY_SENT_UNDER}{_NOTED}"),
+    (True, _UNDER): Prepared("lease_only_open_under", _ONLY_OPEN_TYPES_UNDER, f"WITH {_ONLY_SENT_THERE_UNDER}{_ONLY_OPEN}"),
+}
+"""By (the jobs are open, limits on kinds of jobs)."""
 
 OUTPUTS = Prepared(
     "place_outputs",
@@ -241,13 +264,20 @@ def leasing(asks: Sequence[Ask]) -> list[Call]:
 def _leasing(ask: Ask) -> Call:
     """The statement that gives an ask its jobs."""
     whose = ask.task_queue, ask.pilot, ask.request, ask.lease_s, ask.most.cores
-    if ask.most.leases == 1 and not ask.window and ask.limits is None:
-        if ask.queue_id:
-            return _ONLY_OPEN.with_values(*whose, *ask.first, ask.queue_id, ask.storage)
-        return _ONLY.with_values(*whose, *ask.first)
-    statement = _BY_KIND[ask.window > 0, ask.queue_id > 0, ask.limits is not None]
-    limits = ask.limits.columns if ask.limits else ()
+    kind, limits = _limits_of(ask)
+    if ask.most.leases == 1 and not ask.window and kind != _WITHIN:
+        place = (ask.queue_id, ask.storage) if ask.queue_id else ()
+        return _ONLY[ask.queue_id > 0, kind].with_values(*whose, *ask.first, *place, *limits)
+    statement = _BY_KIND[ask.window > 0, ask.queue_id > 0, kind]
     return statement.with_values(*whose, ask.most.leases, ask.n, *ask.first, ask.window, ask.queue_id, ask.storage, *limits)
+
+
+def _limits_of(ask: Ask) -> tuple[str, tuple[Any, ...]]:
+    """The kind of statement that the limits of an ask take, and their values there."""
+    if ask.limits is None:
+        return _NO_LIMITS, ()
+    # Of blocks alone no gauge is asked: what is made under them was counted when they were taken.
+    return (_WITHIN, ask.limits.columns) if ask.limits.ids or not ask.limits.blocks else (_UNDER, ask.limits.blocks_columns)
 
 
 def leasing_again(pilot: UUID, request: UUID) -> Call:

@@ -42,12 +42,19 @@ class Passing(NamedTuple):
     @property
     def columns(self) -> tuple[list[int], list[int], list[float], list[int], list[int], float]:
         """As values of PARAMETERS."""
-        return *self.gauges, [block.id for block in self.blocks], min((block.until for block in self.blocks), default=0.0)
+        return *self.gauges, *self.blocks_columns
+
+    @property
+    def blocks_columns(self) -> tuple[list[int], float]:
+        """As values of BLOCKS."""
+        return [block.id for block in self.blocks], min((block.until for block in self.blocks), default=0.0)
 
 
 NO_BLOCKS: Mapping[Limited, Block] = MappingProxyType({})
 GAUGES = "bigint[], int[], float8[], int[]"
-PARAMETERS = f"{GAUGES}, bigint[], float8"
+BLOCKS = "bigint[], float8"
+"""Of `holds`."""
+PARAMETERS = f"{GAUGES}, {BLOCKS}"
 """Of `asked`: the columns of `Passing`."""
 
 

@@ -91,6 +91,13 @@ class _Seen:
     now: float
     at: float = field(default_factory=time.monotonic)
 
+    free: dict[frozenset[str], SiteRules] = field(default_factory=dict)
+    """At which CEs, of those with limits of their own, these rules, which have no delays, hold no match back."""
+
+    def suits(self, rules: SiteRules) -> bool:
+        """Whether it is of these limits, and none of their gauges is to be counted anew."""
+        return not self.due & rules.running.keys() and self.ids.keys() == rules.limits
+
     def age_s(self) -> float:
         """For how long it has been known."""
         return time.monotonic() - self.at
@@ -119,13 +126,19 @@ class Limits:
         """
         if not (rules := self._rules_of(site)):
             return FREE
-        seen, counted = self._seen.get(site), rules.running.keys()
-        if seen is None or seen.due & counted or seen.ids.keys() != rules.limits or seen.age_s() > FREE_FRESH_S:
+        seen, at = self._seen.get(site), rules.ces.intersection(ces)
+        # Without delays it is another only once the gauges are, and the usual answer is that nothing holds a match back.
+        if seen is not None and seen.free.get(at) is rules and seen.age_s() <= FREE_FRESH_S:
+            return FREE
+        if seen is None or not seen.suits(rules) or seen.age_s() > FREE_FRESH_S:
             seen = self._read(site, rules)
-        found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+        limits = rules.at(at)
+        found = held(limits, rules, seen.gauges, seen.time_now())
         if found and seen.age_s() > FRESH_S:
             seen = self._read(site, rules)
-            found = held(rules.at(ces), rules, seen.gauges, seen.time_now())
+            found = held(limits, rules, seen.gauges, seen.time_now())
+        if not found and not rules.delays and seen.suits(rules):
+            seen.free[at] = rules
         return found
 
     def attributes(self, site: str) -> frozenset[str]:
@@ -171,7 +184,7 @@ class Limits:
         # What is made under blocks alone was counted with them.
         if passed.ids and (seen := self._seen.get(site)) is not None:
             after = matched(passed.limits, self._rules_of(site), seen.gauges, seen.time_now())
-            self._seen[site] = replace(seen, gauges={**seen.gauges, **after})
+            self._seen[site] = replace(seen, gauges={**seen.gauges, **after}, free={})
 
     def refused(self, site: str, asked: Passing, took_s: float) -> Held:
         """Which of these limits refused a match that was tried up to so many seconds ago; FREE: none, there was no job."""

@@ -6,6 +6,7 @@ not use it hands back after SITE_BLOCK_LIFE. A block that nobody hands back coun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -27,14 +28,18 @@ LATE_S = 10.0
 # The commit does not wait for the disk: the lease of each match does, and what was committed before is on the disk by then too.
 _TAKE = Prepared(
     "take_room",
-    "text, int, float8",
+    "text, int, float8, bigint",
     """
     WITH site AS MATERIALIZED (
-        SELECT site_id, number, least($2, least(coalesce(max_jobs, 0) - current_jobs,
-            coalesce(max_submitting_jobs, 0) - current_submitting_jobs) - matched) AS n
+        SELECT site_id, number, CASE WHEN counted_at >= now() - make_interval(secs => $3)
+            THEN least($2, least(coalesce(max_jobs, 0) - current_jobs,
+                coalesce(max_submitting_jobs, 0) - current_submitting_jobs) - matched) ELSE 0 END AS n
         FROM (SELECT set_config('synchronous_commit', 'off', true) AS commit) AS quick, brokerage_siteadvertisement a
-        WHERE site_id = $1 AND counted_at >= now() - make_interval(secs => $3) AND quick.commit = 'off'
+        WHERE site_id = $1 AND quick.commit = 'off'
         FOR NO KEY UPDATE OF a
+    ), closed AS (
+        UPDATE brokerage_roomblock b SET used = coalesce(b.used, b.n), closed_at = coalesce(b.closed_at, now())
+        FROM site WHERE b.id = $4 AND b.site_id = site.site_id
     ), given AS (
         UPDATE brokerage_siteadvertisement a SET matched = a.matched + site.n
         FROM site WHERE a.site_id = site.site_id AND site.n > 0
@@ -42,6 +47,7 @@ _TAKE = Prepared(
     INSERT INTO brokerage_roomblock (site_id, number, n) SELECT site_id, number, n FROM site WHERE n > 0 RETURNING id, n
     """,
 )
+"""A block of up to $2 matches in place of the block $4, which is used up (0: of none)."""
 # The site's row first, as in `advertise`: two that wait for each other would wait for ever.
 _HAND_BACK = Prepared(
     "hand_room_back",
@@ -131,9 +137,12 @@ def advertise(site: str, count: SiteCount, sent_by: str) -> None:
         grid_changed()  # tasks wait for a site that offers a station
 
 
-def take_room(site: str, n: int, max_age_s: float, before: list[Call] | None = None) -> Block | None:
-    """Up to `n` matches of the room of a site; None: there is none. `before`: what is done in the same round trip."""
-    rows = run_together([*(before or []), _TAKE.with_values(site, min(n, BLOCK), max_age_s)])
+def take_room(site: str, n: int, max_age_s: float, before: Sequence[Call] = (), used_up: int = 0) -> Block | None:
+    """Up to `n` matches of the room of a site; None: there is none. `before`: what is done in the same round trip.
+
+    `used_up`: a block of which all matches were made, which is closed whether there is room or not.
+    """
+    rows = run_together([*before, _TAKE.with_values(site, min(n, BLOCK), max_age_s, used_up)])
     return Block(*rows[0]) if rows else None
 
 

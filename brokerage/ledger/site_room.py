@@ -128,11 +128,15 @@ class SiteRoom:
     def _draw(self, site: str, place: _Place, n: int, now: float) -> _Held | None:
         """A new block in place of the one that is used up or over. Who uses them up fast gets larger ones."""
         before: list[Call] = []
+        used_up = 0
         if (last := place.held) is not None:
-            before = [handing_back(last.block.id, site, last.left)]
+            if last.left:
+                before = [handing_back(last.block.id, site, last.left)]
+            else:
+                used_up = last.block.id
             place.held, place.handed_back = None, last.block
             place.size = min(BLOCK, 2 * last.block.n) if not last.left and now < last.ends_at else 1
-        block = take_room(site, max(n, place.size), max_age_s(), before)
+        block = take_room(site, max(n, place.size), max_age_s(), before, used_up)
         if block is None:
             place.none_until = now + FRESH_S
             return None

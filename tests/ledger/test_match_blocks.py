@@ -17,7 +17,7 @@ from django.db import OperationalError, connection, connections, transaction
 
 from broker_site.foundation.sql.prepared import Call
 from brokerage.ledger import limited_handing_out, match_blocks
-from brokerage.ledger.lease import Ask, HeldAtMost, lease
+from brokerage.ledger.lease import Ask, HeldAtMost, lease, leasing
 from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.match_blocks import BLOCKS, Block, MatchBlocks
 from brokerage.ledger.match_gauges import Passing
@@ -30,6 +30,7 @@ from tests.builders import grid, pilot
 from tests.ledger.test_match_limits import PROCESSES, SITE, VO, _match_for, configure, jobs, match
 
 pytestmark = pytest.mark.django_db(transaction=True)
+SEVERAL = HeldAtMost()
 
 
 @pytest.fixture
@@ -59,6 +60,14 @@ def with_block(limits: Limits) -> Passing:
     return second
 
 
+def with_block_again(limits: Limits) -> Passing:
+    """What a match has to pass that comes at once after another."""
+    asked = limits.passing(SITE, VO)
+    assert asked is not None
+    assert asked.blocks
+    return asked
+
+
 def counted(limits: Limits) -> MatchGauge:
     """The gauge, after the jobs were counted anew."""
     MatchGauge.objects.update(counted_at="2020-01-01T00:00:00Z")
@@ -72,12 +81,13 @@ def end_all_blocks() -> None:
     MatchGauge.objects.update(blocks={id_: [n, 1.0] for id_, (n, _) in gauge.blocks.items()})
 
 
-def try_match(asked: Passing, groups: list[int], queue: ComputingQueue) -> bool:
+def try_match(asked: Passing, groups: list[int], queue: ComputingQueue, most: HeldAtMost = SEVERAL) -> bool:
     request, holder = uuid4(), pilot(queue, str(uuid4()))
-    return (
-        lease([Ask(group, holder, request, 60.0, HeldAtMost(), limits=asked) for group in groups], holder, request, 60)
-        is not None
-    )
+    return lease([Ask(group, holder, request, 60.0, most, limits=asked) for group in groups], holder, request, 60) is not None
+
+
+by_statement = pytest.mark.parametrize("most", [SEVERAL, HeldAtMost(leases=1)], ids=["several", "only one"])
+"""Pilots that may hold several jobs, and one: their leases are different statements."""
 
 
 def test_matches_of_a_block_do_not_touch_the_row_of_the_limit(queue: ComputingQueue, limits: Limits) -> None:
@@ -92,6 +102,22 @@ def test_matches_of_a_block_do_not_touch_the_row_of_the_limit(queue: ComputingQu
     assert after.matched == 32
     assert [n for n, _ in after.blocks.values()] == [32]
     assert Job.objects.filter(status="sent").count() == 20
+
+
+@by_statement
+@pytest.mark.parametrize("opened", [(), (1, "HERE", True)], ids=["bound", "open"])
+@pytest.mark.parametrize("window", [0, 5])
+def test_a_lease_under_blocks_alone_asks_no_gauge(
+    queue: ComputingQueue, limits: Limits, most: HeldAtMost, opened: tuple[int, str, bool], window: int
+) -> None:
+    first = limits.passing(SITE, VO)
+    for asked, reads in ((first, True), (with_block_again(limits), False)):
+        ask = Ask(1, uuid4(), uuid4(), 60.0, most, 1, (0, 1), window, *opened)._replace(limits=asked)
+        calls = leasing([ask])
+        assert ["matchgauge" in call.statement.sql for call in calls if call.statement.name != "place_outputs"] == (
+            [True, True] if reads else [False]
+        )
+        assert calls[0].run() == []
 
 
 def test_a_count_has_the_jobs_and_what_a_block_may_still_become(queue: ComputingQueue, limits: Limits) -> None:
@@ -110,7 +136,8 @@ def test_the_block_of_a_process_that_died_is_dropped_once_it_has_ended(queue: Co
     assert (gauge.matched, gauge.blocks) == (0, {})
 
 
-def test_a_match_under_way_keeps_its_block_until_it_is_committed(queue: ComputingQueue, limits: Limits) -> None:
+@by_statement
+def test_a_match_under_way_keeps_its_block_until_it_is_committed(queue: ComputingQueue, limits: Limits, most: HeldAtMost) -> None:
     """The process that makes it may have been asleep for long: its job is seen by no count before."""
     groups = jobs(1)
     asked = with_block(limits)
@@ -122,7 +149,7 @@ def test_a_match_under_way_keeps_its_block_until_it_is_committed(queue: Computin
             connection.close()
 
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
-        assert try_match(asked, groups, queue)
+        assert try_match(asked, groups, queue, most)
         pool.submit(end_all_blocks).result(10)
         meanwhile = pool.submit(count_elsewhere).result(10)
         pool.submit(connections.close_all).result(10)
@@ -131,13 +158,14 @@ def test_a_match_under_way_keeps_its_block_until_it_is_committed(queue: Computin
     assert (after.running, after.matched) == (1, 0)
 
 
-def test_a_block_that_has_ended_lets_no_match_pass(queue: ComputingQueue, limits: Limits) -> None:
+@by_statement
+def test_a_block_that_has_ended_lets_no_match_pass(queue: ComputingQueue, limits: Limits, most: HeldAtMost) -> None:
     groups = jobs(2)
     asked = with_block(limits)
     (block,) = asked.blocks
-    assert try_match(asked, groups, queue)
+    assert try_match(asked, groups, queue, most)
     block.until = time.time() - 0.1
-    assert not try_match(asked, groups, queue)
+    assert not try_match(asked, groups, queue, most)
 
 
 def test_after_the_clock_was_set_back_a_block_goes_on_no_longer(queue: ComputingQueue, limits: Limits) -> None:
@@ -150,7 +178,8 @@ def test_after_the_clock_was_set_back_a_block_goes_on_no_longer(queue: Computing
     assert (after.running, after.matched, after.blocks) == (0, 0, {})
 
 
-def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQueue, limits: Limits) -> None:
+@by_statement
+def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQueue, limits: Limits, most: HeldAtMost) -> None:
     groups = jobs(1)
     asked = with_block(limits)
     with transaction.atomic(), connection.cursor() as cursor, ThreadPoolExecutor(1) as pool:
@@ -158,7 +187,7 @@ def test_a_block_that_a_count_is_dropping_lets_no_match_pass(queue: ComputingQue
 
         def elsewhere() -> bool:
             try:
-                return try_match(asked, groups, queue)
+                return try_match(asked, groups, queue, most)
             finally:
                 connection.close()
 

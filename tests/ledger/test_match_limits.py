@@ -92,6 +92,21 @@ def test_a_site_without_limits_costs_no_statement(queue: ComputingQueue, limits:
         assert limits.passing(SITE, VO) is None
 
 
+def test_a_limit_that_is_set_lower_holds_at_once_though_the_gauges_are_the_same(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    assert not limits.at(SITE)
+    assert not limits.at(SITE)
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 0}}}')
+    assert limits.at(SITE).values == VO
+
+
+def test_what_holds_at_one_ce_does_not_at_another(queue: ComputingQueue, limits: Limits) -> None:
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"CEs": {"ce1": {"vo": {"demo": 0}}, "ce2": {"vo": {"demo": 1}}}}}')
+    for _ in range(2):
+        assert not limits.at(SITE, ["ce2", "ce3"])
+        assert limits.at(SITE, ["ce2", "ce1"]).values == VO
+
+
 def test_jobs_that_run_already_are_counted_before_the_first_match(queue: ComputingQueue, limits: Limits) -> None:
     groups = jobs(6)
     for _ in range(3):

@@ -196,6 +196,28 @@ def test_a_block_is_small_for_who_matches_seldom_and_at_most_ten(room: SiteRoom)
     assert room.take(SITE, 50) == BLOCK
 
 
+@pytest.mark.parametrize("age", ["1h", "1s"], ids=["there is room", "the count is too old for more"])
+def test_a_block_that_is_used_up_is_closed_when_the_next_is_asked_for(room: SiteRoom, age: str) -> None:
+    ad(100, 100, 0, 0)
+    assert take_all(room, 3) == 3  # of one match, and of two
+    first, second = RoomBlock.objects.order_by("id")
+    assert (first.n, first.used, first.closed_at is not None) == (1, 1, True)
+    assert (second.n, second.used, second.closed_at) == (2, None, None)
+    later(100)
+    configure("SITE_AD_MAX_AGE", age)
+    more = int(age == "1h")
+    assert bool(room.take(SITE)) == bool(more)
+    closed = RoomBlock.objects.get(id=second.id)
+    assert closed.used == 2
+    assert closed.closed_at is not None
+    assert closed.closed_at > now() - timedelta(seconds=10)
+    assert [block.n for block in RoomBlock.objects.filter(used=None)] == [4] * more
+    assert matched() == 3 + 4 * more
+    room.give_back(SITE, 1)
+    room.hand_back()
+    assert matched() == (3 if more else 2)
+
+
 def test_room_that_others_hand_back_is_found(room: SiteRoom) -> None:
     ad(5, 5, 0, 0)
     other = SiteRoom()

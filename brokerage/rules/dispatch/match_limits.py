@@ -62,6 +62,10 @@ class SiteRules:
     limits: frozenset[Limited] = field(init=False, repr=False, compare=False)
     """All of them."""
     in_order: tuple[Limited, ...] = field(init=False, repr=False, compare=False)
+    ces: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The computing elements that have limits of their own."""
+    _by_value: Mapping[str, Mapping[str, tuple[Limited, ...]]] = field(init=False, repr=False, compare=False)
+    """All limits by attribute and value."""
     attributes: frozenset[str] = field(init=False, repr=False, compare=False)
     """Those of which a value is limited."""
 
@@ -69,14 +73,24 @@ class SiteRules:
         object.__setattr__(self, "limits", frozenset(self.running.keys() | self.delays.keys()))
         object.__setattr__(self, "in_order", tuple(sorted(self.limits)))
         object.__setattr__(self, "attributes", frozenset(limited.attribute for limited in self.limits))
+        object.__setattr__(self, "ces", frozenset(limited.ce for limited in self.limits if limited.ce))
+        by_value: dict[str, dict[str, tuple[Limited, ...]]] = {}
+        for limited in self.in_order:
+            some = by_value.setdefault(limited.attribute, {})
+            some[limited.value] = (*some.get(limited.value, ()), limited)
+        object.__setattr__(self, "_by_value", by_value)
 
     def __bool__(self) -> bool:
         return bool(self.limits)
 
     def on(self, ces: Collection[str], values: Values) -> list[Limited]:
         """Those limits that a job with these values has to pass, matched at these CEs (none: unknown), each of them; sorted."""
-        wanted = {Limited(attribute, value, at) for attribute, some in values.items() for value in some for at in {"", *ces}}
-        return sorted(wanted & self.limits)
+        found: list[Limited] = []
+        for attribute, some in values.items():
+            if limited := self._by_value.get(attribute):
+                for value in some:
+                    found += [each for each in limited.get(value, ()) if not each.ce or each.ce in ces]
+        return sorted(found) if len(found) > 1 else found
 
     def at(self, ces: Collection[str]) -> list[Limited]:
         """All limits that count at these CEs; sorted."""

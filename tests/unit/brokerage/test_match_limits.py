@@ -178,3 +178,13 @@ def test_settings_that_can_be_meant_have_no_fault() -> None:
     assert running_fault({}) is None
     assert running_fault({"A": {VO: {"atlas": 0}, "CEs": {"ce1": {LABEL: {"user": 2}}}}}) is None
     assert delay_fault({"A": {VO: {"atlas": 0.2, "cms": {"interval": 3, "burst": 7}}}}) is None
+
+
+def test_a_job_has_to_pass_the_limits_of_its_values_at_the_site_and_at_the_ces_of_its_pilot() -> None:
+    of_ces = {"ce1": {VO: {"atlas": 1}}, "ce2": {VO: {"atlas": 2}}}
+    rules = rules_of("ALPHA", {"ALPHA": {VO: {"atlas": 5, "cms": 4}, LABEL: {"user": 3}, "CEs": of_ces}}, {})
+    atlas = {VO: frozenset({"atlas"}), LABEL: frozenset({"user", "managed"}), "owner": frozenset({"ada"})}
+    here = [Limited(LABEL, "user"), Limited(VO, "atlas")]
+    assert rules.on((), atlas) == here
+    assert rules.on(["ce2", "ce3"], atlas) == [*here, Limited(VO, "atlas", "ce2")]
+    assert rules.on(["ce2"], {VO: frozenset({"lhcb"})}) == []
