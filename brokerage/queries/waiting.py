@@ -169,8 +169,7 @@ class WaitingWork:
         most = 2 * len(self._first) + MOST_KEPT
         if len(self._facts) > most:
             self._facts = {id_: facts for id_, facts in self._facts.items() if id_ in self._first}
-        if len(self._index) > most:
-            self._index = RequirementIndex()
+            self._index = RequirementIndex()  # of no others: what is read again of one may be more
         # All at once: else each list makes it larger, and what suits is looked for again.
         new = [id_ for id_ in self._first if id_ not in self._index and id_ in self._facts]
         self._index.places({id_: self._facts[id_].requirement for id_ in new})
@@ -203,10 +202,15 @@ class WaitingWork:
             self._facts.update(task_queue_facts(new))
 
     def _learn_anew(self, queue_id: int, ids: Collection[int]) -> None:
-        """Read those again that are open to a queue of which is not known: it was removed, and came back with another id."""
+        """Read those again that are open to a queue of which is not known: it was removed, and came back with another id.
+
+        What was known may have been read while it was gone, without its name: nothing that was made of that is used again.
+        """
         known = [(id_, self._facts[id_]) for id_ in ids if id_ in self._facts]
         if moved := [id_ for id_, facts in known if queue_id not in facts.queues]:
             self._facts.update(task_queue_facts(moved))
+            self._index = RequirementIndex()
+            self._lists.clear()
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
         """The list, made of what is unchanged since the last one and of what is new."""

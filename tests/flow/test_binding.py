@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -428,10 +430,11 @@ def test_a_job_that_ended_open_says_so(client: Client) -> None:
     assert [row["computing_queue"] for row in client.get("/jobs.json").json()["rows"]] == ["none"]
 
 
-def comes_back(queue: ComputingQueue) -> None:
+def comes_back(queue: ComputingQueue, meanwhile: Callable[[], object] = lambda: None) -> None:
     """The queue is removed, and made again with the same name and storage."""
     storages = list(queue.storages.values("storage_id", "access", "position"))
     queue.delete()
+    meanwhile()
     queue.id = None
     queue.save(force_insert=True)
     for row in storages:
@@ -451,6 +454,16 @@ def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage
     leased = take(before)
     assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
     assert violations() == []
+
+
+def test_a_queue_that_comes_back_gets_open_jobs_also_from_a_process_that_met_them_while_it_was_gone() -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    late()
+    WAITING.forget()
+    comes_back(alpha, partial(take, beta))
+    submitted(parameters("u", binding="late"))
+    run_agents(names=MAKING)
+    take(alpha)
 
 
 def test_outputs_of_jobs_of_before_an_update_go_to_the_dataset_of_their_queue_also_where_one_came_back() -> None:
