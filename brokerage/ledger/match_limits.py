@@ -90,9 +90,11 @@ class _Seen:
     ids: Mapping[Limited, int]
     now: float
     at: float = field(default_factory=time.monotonic)
-
     free: dict[frozenset[str], SiteRules] = field(default_factory=dict)
-    """At which CEs, of those with limits of their own, these rules, which have no delays, hold no match back."""
+    """At which CEs, of those with limits of their own, these rules, which have no delays, hold no match back.
+
+    Any thread that finds it out notes it: all find the same.
+    """
 
     def suits(self, rules: SiteRules) -> bool:
         """Whether it is of these limits, and none of their gauges is to be counted anew."""

@@ -45,10 +45,11 @@ def objects_of_ours() -> Counter[str]:
     """How many objects of our classes, and generators of our functions, there are."""
     kinds: Counter[str] = Counter()
     for one in gc.get_objects():
-        if isinstance(one, GeneratorType):
+        kind = type(one)  # not by isinstance: it asks what a proxy stands for, which may be gone
+        if kind is GeneratorType:
             if Path(one.gi_code.co_filename).is_relative_to(ROOT):
                 kinds[one.__qualname__] += 1
-        elif (kind := type(one)).__module__.startswith(OURS):
+        elif str(kind.__module__).startswith(OURS):
             kinds[kind.__qualname__] += 1
     return kinds
 

@@ -93,7 +93,7 @@ def run_together(calls: list[Call]) -> Rows:
 
 
 _WRITTEN = {int: "%d", UUID: "'%s'", float: "'%r'::float8"}
-"""How values that look the same to PostgreSQL as here are written."""
+"""How values that look the same to PostgreSQL as here are written: floats are for parameters of float8."""
 
 
 def array_text(values: Iterable[bool | float | UUID | None]) -> str:

@@ -39,7 +39,9 @@ MOST_KEPT, MOST_BYTES = 1000, 16_000_000
 
 
 class RequirementIndex:
-    """What the task queues require that were seen; that never changes, while they come and go.
+    """What the task queues require that were seen; of none is it asked again.
+
+    Where it changes, as a queue to which they are open comes back, another index is made.
 
     Any number of threads may ask what suits; one at a time may take up new task queues.
     """
