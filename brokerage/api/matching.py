@@ -181,9 +181,7 @@ class PilotMatch:
         self.turn.end(n)
 
     def _forget_asks(self) -> None:
-        """They hold what they are a part of: such a ring would stay until the collector of garbage comes, and memory that is new
-        at each ask costs more than the choice itself.
-        """
+        """They hold what they are a part of: such a ring of thirty objects would stay until the collector of garbage comes."""
         self.asks.close()
 
     def _full(self, cores: int) -> Nothing | None:

@@ -1,6 +1,6 @@
 """What pilots call leaves nothing behind for the collector of garbage, which a process that serves them runs seldom.
 
-Memory that is given back at once is used again by the next ask, while it is still near; what lies about is paid for at each.
+A ring that each ask leaves fills the memory until then, and is looked through with all that lives.
 """
 
 from __future__ import annotations
