@@ -405,9 +405,9 @@ PREPARING = (
     submission,
 )
 """The modules that prepare statements."""
-REST = (
+REST: tuple[tuple[str, str | tuple[str, ...]], ...] = (
     ("tasks/", "task_list_by_vo"),
-    ("tasks/?status=done", "task_"),  # by state or by VO: few rows of a small one stand in either, and the sample decides
+    ("tasks/?status=done", ("task_by_state_priority", "task_list_by_vo")),
     ("tasks/7000/", "workqueues_task_pkey"),
     ("tasks/7000/history/", "task_change_once"),
     ("tasks/7000/jobs/", "job_of_task"),
@@ -417,7 +417,7 @@ REST = (
     ("jobs/", "job_spec_list_by_vo"),
     ("jobs/5000/", "brokerage_job_pkey"),
 )
-"""What a user of a small VO reads by REST."""
+"""What a user of a small VO reads by REST. Of two indexes either has few rows of it, and the sample of ANALYZE decides."""
 
 
 @override_settings(CACHES={"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}})
@@ -429,8 +429,8 @@ class Indexed(TestCase):
     def setUpTestData(cls) -> None:
         cls.rows, cls.partial = fill(checked=True), partial_indexes()
 
-    def hold(self, what: str, found: list[Plan], wanted: tuple[str, ...]) -> None:
-        """The plans read and sort few rows whatever the tables hold, and use the indexes whose names begin so."""
+    def hold(self, what: str, found: list[Plan], wanted: tuple[str | tuple[str, ...], ...]) -> None:
+        """The plans read and sort few rows whatever the tables hold, and use indexes whose names begin so, or one of several."""
         self.assertTrue(found, what)
         faults = [f"{fault}: {' '.join(p.sql.split())[:300]}" for p in found for fault in p.faults(self.rows, self.partial)]
         self.assertEqual(faults, [], what)
