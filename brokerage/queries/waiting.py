@@ -118,8 +118,9 @@ class WaitingWork:
 
     def without_policy(self, asked: AskedQueue, resource: Resource) -> str:
         """The first VO with jobs that suit and whose dispatch policy is not there; empty: none."""
-        units = self.of(asked.id).fitting(resource).units()
-        return next((unit.vo for unit in units if asked.policy_of(unit.vo) is None), "")
+        fitting = self.of(asked.id).fitting(resource)
+        waiting = fitting.only([vo for vo in fitting.vos if asked.policy_of(vo) is None])
+        return next((one.unit.vo for one in waiting), "")
 
     def why(self, queue_id: int, resource: Resource, *, hits: Hits = NO_HITS, closely: bool) -> Nothing:
         """Why an ask found nothing; `closely`: with the task queue that it missed by least."""

@@ -80,7 +80,7 @@ def opened(fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
     [
         (planted(lambda f, t: iter(ours(f, t)[:1])), "serves_what_suits", "leaves out"),
         (planted(lambda f, t: iter(ours(f, t) * 2)), "serves_what_suits", "twice"),
-        (planted(lambda f, t: iter(f._reading.at)), "serves_what_suits", "does not suit"),
+        (planted(lambda f, t: iter([row for row in f._reading.at if row])), "serves_what_suits", "does not suit"),
         (planted(lambda f, t: iter([1 // 0])), "serves_what_suits", "raises ZeroDivisionError"),  # type: ignore[list-item]
         (planted(rolled), "orders_the_same", "otherwise"),
         (planted(opened), "touches_nothing", "reaches out"),

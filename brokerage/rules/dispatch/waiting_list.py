@@ -34,6 +34,9 @@ MOST_ASKED, MOST_PLACES = 1000, 500_000
 MOST_FLAGS = 4_000_000
 """Of so many task queues, counted for each resource, is kept whether they suit it, amounts apart: one byte each."""
 
+MOST_GONE = 0.25
+"""What is known of the task queues of a list holds for the next reading while at most this part of them has no job any more."""
+
 AT_ONCE = 256
 """So many are looked at together where some are drained: an ask that is held back by limits counts them for itself alone."""
 
@@ -128,12 +131,15 @@ class _Members:
             yield unit, slice(start, stop)
             start = stop
 
-    def are(self, rows: Mapping[int, WaitingQueue]) -> bool:
-        """Whether these are the same, with whatever jobs."""
-        if rows.keys() != self.place_of.keys():
+    def hold_for(self, rows: Mapping[int, WaitingQueue]) -> bool:
+        """Whether these are among them, as they were but for their jobs, and not too few of them."""
+        if not (1 - MOST_GONE) * len(self.ids) <= len(rows) or not rows.keys() <= self.place_of.keys():
             return False
-        mine = [rows[id_] for id_ in self.ids]
-        return [*map(_UNIT_OF, mine)] == self._units and [*map(_REQUIREMENT_OF, mine)] == self._requirements
+        places = [self.place_of[id_] for id_ in rows]
+        return all(
+            [*map(of, rows.values())] == [known[place] for place in places]
+            for of, known in ((_UNIT_OF, self._units), (_REQUIREMENT_OF, self._requirements))
+        )
 
     def suiting(self, resource: Resource) -> Suiting:
         """Those that suit a resource. Asks that say the same, and whose amounts reach the same steps, get the same."""
@@ -188,14 +194,18 @@ class _Reading:
 
     def __init__(self, members: _Members, rows: Mapping[int, WaitingQueue]) -> None:
         self.members = members
-        self.at: Sequence[WaitingQueue] = [rows[id_] for id_ in members.ids]
-        """The row at each place."""
-        priorities, job_ids = (np.fromiter(map(of, self.at), np.int64, len(self.at)) for of in (_PRIORITY_OF, _JOB_OF))
-        self.turns = np.empty(len(self.at), np.intp)
-        """At each place the turn of its row among all, whosever they are: highest priority, then the oldest job."""
-        self.turns[np.lexsort((job_ids, -priorities))] = np.arange(len(self.at))
-        self.waits = np.ones(len(self.at), dtype=np.bool_)
-        """At each place whether its row was not yet found without a job."""
+        self.at: Sequence[WaitingQueue | None] = [rows.get(id_) for id_ in members.ids]
+        """The row at each place; None: the task queue had no job when they were read."""
+        places = np.fromiter((members.place_of[id_] for id_ in rows), np.intp, len(rows))
+        priorities, job_ids = (np.fromiter(map(of, rows.values()), np.int64, len(rows)) for of in (_PRIORITY_OF, _JOB_OF))
+        self.turns = np.full(len(self.at), len(self.at), np.intp)
+        """At each place the turn of its row among all, whosever they are: highest priority, then the oldest job. None: last."""
+        self.turns[places[np.lexsort((job_ids, -priorities))]] = np.arange(len(rows))
+        self.read = np.zeros(len(self.at), dtype=np.bool_)
+        """At each place whether it has a row."""
+        self.read[places] = True
+        self.waits = self.read.copy()
+        """At each place whether it has one that was not yet found without a job."""
 
     def in_turn(self, places: Places) -> Places:
         """The same places, those first whose rows have the first turn."""
@@ -206,7 +216,7 @@ class WaitingList:
     """The task queues of one computing queue, as they were read.
 
     `index`: of those of earlier readings and other queues too. `before`: the list of the reading before; what suits what was
-    found then holds as long as there are the same task queues, and the index.
+    found then holds as long as there are no others, and the index.
     """
 
     def __init__(
@@ -214,8 +224,8 @@ class WaitingList:
     ) -> None:
         rows = {row.id: row for row in waiting}
         index = RequirementIndex() if index is None else index
-        known = before.members if before is not None and before.members.index is index and before.members.are(rows) else None
-        self.members: _Members = known or _Members(rows.values(), index)
+        known = before.members if before is not None and before.members.index is index else None
+        self.members: _Members = known if known is not None and known.hold_for(rows) else _Members(rows.values(), index)
         self._reading = _Reading(self.members, rows)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0
@@ -223,8 +233,8 @@ class WaitingList:
     @property
     def rows(self) -> list[WaitingQueue]:
         """All, by unit, each in turn."""
-        at, of_units = self._reading.at, self.members.units.values()
-        return [at[place] for rows in of_units for place in self._reading.in_turn(np.arange(rows.start, rows.stop))]
+        places = [self._reading.in_turn(np.arange(unit.start, unit.stop)) for unit in self.members.units.values()]
+        return [row for of_unit in places for place in of_unit if (row := self._reading.at[place]) is not None]
 
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
@@ -240,7 +250,7 @@ class WaitingList:
 
     def suits(self, resource: Resource) -> bool:
         """Whether any of them suits the resource, limits apart, also one that was left out since."""
-        return len(self.members.suiting(resource).places) > 0
+        return bool(self._reading.read[self.members.suiting(resource).places].any())
 
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
@@ -270,12 +280,12 @@ class Fitting:
         return Fitting(self._reading, some, self._hits)
 
     def units(self) -> list[Unit]:
-        """Units with at least one of them, limits apart."""
+        """The units of all of them, limits apart; also of those that were drained."""
         return [*self._suiting.units]
 
     @property
     def vos(self) -> Sequence[str]:
-        """The VOs with at least one of them, limits apart."""
+        """The VOs of all of them, limits apart; also of those that were drained."""
         return self._suiting.vos
 
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
@@ -336,8 +346,8 @@ class Fitting:
         waits, at = self._reading.waits, self._reading.at
         for place in map(int, places):
             # It may have been drained since the last one.
-            if waits[place] and not (self._hits and at[place].at_limit(self._hits)):
-                yield at[place]
+            if waits[place] and (row := at[place]) is not None and not (self._hits and row.at_limit(self._hits)):
+                yield row
 
     def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
         """Those that suit and are at a limit, each with the kinds of jobs that are limited."""

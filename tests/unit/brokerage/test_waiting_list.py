@@ -123,6 +123,55 @@ def test_lists_of_several_queues_share_what_they_know(of_queues: list[tuple[list
                 assert offered == [one.id for one in asked if fits(one.requirement, elsewhere)]
 
 
+@given(
+    st.lists(needs, min_size=1, max_size=12),
+    st.lists(pilots, min_size=1, max_size=3),
+    st.lists(st.sets(st.integers(0, 11), max_size=4), max_size=5),
+)
+def test_a_list_that_follows_another_tells_what_one_made_anew_tells(
+    requirements: list[Requirement], some_pilots: list[Resource], gone: list[set[int]]
+) -> None:
+    """Task queues run out of jobs, come back with others, and a few of them at a time are drained between two readings."""
+    index, before = RequirementIndex(), None
+    units = [Unit("atlas"), Unit("belle", "leaf"), Unit("belle", "")]
+    for number, without in enumerate([set[int](), *gone]):
+        reading = [
+            WaitingQueue(i, requirement, (i * 7 + number) % 5, i + number, units[i % 3])
+            for i, requirement in enumerate(requirements)
+            if i not in without
+        ]
+        follows, anew = WaitingList(reading, index, before), WaitingList(reading)
+        assert follows.rows == anew.rows
+        for pilot in some_pilots:
+            assert follows.suits(pilot) == anew.suits(pilot)
+            assert why_nothing(follows, pilot, [], closely=True) == why_nothing(anew, pilot, [], closely=True)
+            one, other = follows.fitting(pilot), anew.fitting(pilot)
+            assert [*one] == [*other]
+            assert {*other.units()} <= {*one.units()}
+            for asked in (units, units[:1], units[1:]):
+                here = [unit for unit in asked if unit in one.units()]
+                there = [unit for unit in asked if unit in other.units()]
+                assert [*one.of_units(here)] == [*other.of_units(there)]
+                assert [*one.only([unit.vo for unit in asked])] == [*other.only([unit.vo for unit in asked])]
+            assert [row for some in one.by_cpu_class(int) for row in some] == [
+                row for some in other.by_cpu_class(int) for row in some
+            ]
+        for row in reading[number : number + 1]:
+            follows.drained(row)
+        before = follows
+
+
+def test_what_suits_whom_is_known_still_when_a_few_task_queues_have_no_job_any_more() -> None:
+    index, rows = RequirementIndex(), [WaitingQueue(n, NEED, 500, n) for n in range(8)]
+    first = WaitingList(rows, index)
+    few_gone = WaitingList(rows[2:], index, first)
+    many_gone = WaitingList(rows[3:], index, few_gone)
+    one_new = WaitingList([*rows, WaitingQueue(8, NEED, 500, 8)], index, first)
+    moved = WaitingList([rows[0]._replace(unit=Unit("atlas", "leaf")), *rows[1:]], index, first)
+    assert few_gone.members is first.members
+    assert all(one.members is not first.members for one in (many_gone, one_new, moved))
+
+
 LIMITS = st.just(NO_HITS) | limits
 
 
