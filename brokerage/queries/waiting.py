@@ -82,7 +82,8 @@ class AskedQueue(NamedTuple):
 class _KeptList:
     at: float
     waiting: WaitingList
-    rows_by_id: Mapping[int, WaitingQueue]
+    first: Mapping[int, _First]
+    """The first jobs as they were read then."""
 
 
 @dataclass(slots=True)
@@ -215,21 +216,21 @@ class WaitingWork:
 
     def _list(self, queue_id: int, ids: Iterable[int], first: Mapping[int, _First]) -> WaitingList:
         """The list, made of what is unchanged since the last one and of what is new."""
-        before = kept.rows_by_id if (kept := self._lists.get(queue_id)) else {}
-        rows: dict[int, WaitingQueue] = {}
+        kept = self._lists.get(queue_id)
+        before, of_before = (kept.first, kept.waiting.row_of) if kept else ({}, {})
+        rows: list[WaitingQueue] = []
         for id_ in ids:
-            _, ready, job_id, weight = first[id_]
-            row = before.get(id_)
-            if row is None or (row.job_id, row.priority, row.weight) != (job_id, -ready, weight):
-                if (facts := self._facts.get(id_)) is None:
-                    continue
+            row = of_before.get(id_) if before.get(id_) == first[id_] else None
+            if row is None and (facts := self._facts.get(id_)) is not None:
+                _, ready, job_id, weight = first[id_]
                 is_open, place = facts.queue_id is None, facts.places.get(queue_id, OutputPlace())
                 row = WaitingQueue(
                     id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight, is_open, *place
                 )  # fmt: skip
-            rows[id_] = row
-        waiting = WaitingList(rows.values(), self._index, kept.waiting if kept else None)
-        self._lists[queue_id] = _KeptList(time.monotonic(), waiting, rows)
+            if row is not None:
+                rows.append(row)
+        waiting = WaitingList(rows, self._index, kept.waiting if kept else None)
+        self._lists[queue_id] = _KeptList(time.monotonic(), waiting, first)
         return waiting
 
 

@@ -222,11 +222,12 @@ class WaitingList:
     def __init__(
         self, waiting: Iterable[WaitingQueue], index: RequirementIndex | None = None, before: WaitingList | None = None
     ) -> None:
-        rows = {row.id: row for row in waiting}
+        self.row_of: Mapping[int, WaitingQueue] = {row.id: row for row in waiting}
         index = RequirementIndex() if index is None else index
         known = before.members if before is not None and before.members.index is index else None
-        self.members: _Members = known if known is not None and known.hold_for(rows) else _Members(rows.values(), index)
-        self._reading = _Reading(self.members, rows)
+        holds = known is not None and known.hold_for(self.row_of)
+        self.members: _Members = known if known is not None and holds else _Members(self.row_of.values(), index)
+        self._reading = _Reading(self.members, self.row_of)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0
 
