@@ -45,7 +45,8 @@ INSERT INTO brokerage_job (id, task_id, kind, status, ended_at, priority, ready_
 SELECT n, f.task_id, CASE WHEN k.status = 'scouting' THEN {scout} ELSE {normal} END,
     CASE WHEN n % 10 < 8 THEN 'finished' WHEN n % 10 = 8 THEN 'running' ELSE 'activated' END,
     CASE WHEN n % 10 < 8 THEN now() - interval '1 hour' END, 500, CASE WHEN n % 10 = 9 THEN -500 END, {task_queue},
-    q.ids[1 + (n * 7919 / 13) % q.size], 'S000_DATADISK', 'SCORE', 1, 1, CASE WHEN n % 10 = 8 THEN now() + interval '1 day' END, 3600,
+    q.ids[1 + (n * 7919 / 13) % q.size], 'S000_DATADISK', 'SCORE', 1, 1,
+    CASE WHEN n % 10 = 8 THEN now() + interval '1 day' END, 3600,
     CASE WHEN n % 10 = 8 THEN gen_random_uuid() END, CASE WHEN n % 10 = 8 THEN now() END, 1
 FROM generate_series({first_job}::bigint, {last_job}) AS n JOIN workqueues_file f ON f.id = n
     JOIN workqueues_task k ON k.id = f.task_id,

@@ -134,8 +134,8 @@ class Generator:
 
 
 COLUMNS = {
-    "brokerage_job": "id kind task_id status priority ready_priority task_queue_id computing_queue_id storage work_queue_id resource_type"
-    " core_count attempt_nr",
+    "brokerage_job": "id kind task_id status priority ready_priority task_queue_id computing_queue_id storage work_queue_id"
+    " resource_type core_count attempt_nr",
     "brokerage_jobspec": "job_id job_name vo user_name prod_source_label processing_type working_group transformation"
     " software_release job_parameters ram_mb disk_mb walltime_s n_input_files input_bytes n_events nucleus decision_id",
     "brokerage_jobinput": "job_id file_id dataset_id tracked attempt_nr",
