@@ -16,9 +16,7 @@ from benchmarks import requirements
 
 if TYPE_CHECKING:
     from broker_site.foundation.access.principal import Principal
-    from brokerage.api.matching import PilotMatch
 
-LEASE_S = 7200.0
 PILOTS = 64
 """Kinds of pilots in each process; the amounts that they have left differ from ask to ask."""
 MOST_IN_VAIN = 2000
@@ -36,9 +34,11 @@ class Client:
     """One process that asks for jobs."""
 
     def __init__(self, number: int, queues: list[str], kinds: str, url: str) -> None:
+        from benchmarks import verb
         from broker_site.foundation.access.principal import Principal
         from brokerage.ledger.lease import HeldAtMost
 
+        self.verb = verb
         self.dice = Random(number)
         self.most = HeldAtMost(8, 1)
         self.pilots = [Principal("pilot", "bench", queues=(queue,), vo=requirements.VO, credential=1) for queue in queues]
@@ -59,9 +59,8 @@ class Client:
 
     def ours(self, n: int) -> None:
         """Take `n` jobs as the verb does, each for another pilot, since one holds one job."""
-        from broker_site.foundation.access.tokens import mint_job_token
-
-        self._timed(n, lambda pilot, said: mint_job_token(*taken, LEASE_S) if (taken := self._take(pilot, said)) else None)
+        take = self.verb.take_with_token
+        self._timed(n, lambda pilot, said: take(said, self.dice.choice(self.pilots), pilot, self.most))
 
     def cycle(self, n: int) -> None:
         """Take `n` jobs and end each as finished by the set statement, ten at a time."""
@@ -144,36 +143,13 @@ class Client:
             said = {**said, "cpu_time_s": said["cpu_time_s"] - self.dice.randint(0, 50_000)}
         return {**said, "request": str(uuid.uuid4())}
 
-    def _match(self, said: dict[str, Any], principal: Principal, pilot: uuid.UUID) -> PilotMatch:
-        """An ask as the verb reads it."""
-        from brokerage.api.matching import PilotMatch, resource_of
-        from brokerage.queries.pilots import QUEUES
-        from brokerage.rules.dispatch.pilot_messages import read_ask
-
-        queue, ask = QUEUES.named(principal.queue), read_ask(said)
-        assert queue is not None
-        return PilotMatch(principal, pilot, queue, ask, resource_of(principal, queue, ask), self.most)
-
     def _answered(self, said: dict[str, Any], pilots: list[Principal]) -> bool | None:
         """Whether the answer to an ask of a registered pilot has a job; None: it has none."""
-        match = self._match(said, self.dice.choice(pilots), self.dice.choice(self.registered_pilots))
+        match = self.verb.match(said, self.dice.choice(pilots), self.dice.choice(self.registered_pilots), self.most)
         return match.tell([]).status_code == 200 or None
 
-    def _take(self, pilot: uuid.UUID, said: dict[str, Any]) -> tuple[int, int] | None:
-        """The job that an ask gets, with the epoch of its lease: the verb without its HTTP, and without the job's document."""
-        from broker_site.foundation.sql.prepared import run_together
-        from brokerage.ledger.lease import leasing
-
-        match = self._match(said, self.dice.choice(self.pilots), pilot)
-        for one in match.asks:
-            for job_id, epoch in run_together(leasing([one])):
-                match.got(1)
-                return job_id, epoch
-        match.got(0)
-        return None
-
     def _hold(self, pilot: uuid.UUID, said: dict[str, Any]) -> tuple[int, int] | None:
-        taken = self._take(pilot, said)
+        taken = self.verb.take(said, self.dice.choice(self.pilots), pilot, self.most)
         if taken is not None:
             self.held.append(taken)
         return taken

@@ -17,6 +17,7 @@ from broker_site.foundation.access.guards import requires
 from broker_site.foundation.access.pace import Pace
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
+from broker_site.foundation.gdpconfig.values import Config
 from broker_site.foundation.kernel.verdict import Problem
 from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
@@ -117,8 +118,8 @@ class PilotMatch:
 
     def _asks(self) -> Generator[Ask, None, None]:
         """For each task queue that suits what is asked there, best first; who asks for the next says that one had no job."""
-        watcher, request = gdpconfig.component("watcher", app="pandaserver"), self.ask.request
-        asked = self._asked()
+        config, request = gdpconfig.current(), self.ask.request
+        watcher, asked = config.component("watcher", app="pandaserver"), self._asked(config)
         for fresh, any_job in TRIES:
             for waiting, window in WAITING.offers(asked, self.resource, hits=self.turn.hits, fresh=fresh):
                 if not (n := self.turn.allowed(request.n or 1)):
@@ -139,8 +140,8 @@ class PilotMatch:
         place = (self.queue.id, waiting.storage, waiting.own_datasets) if waiting.is_open else ()
         return Ask(waiting.id, self.pilot_id, self.ask.request.request, lease, self.most, n, first, window.size, *place)
 
-    def _asked(self) -> AskedQueue:
-        return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), gdpconfig.component("dispatch"))
+    def _asked(self, config: Config) -> AskedQueue:
+        return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), config.component("dispatch"))
 
     def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
@@ -236,7 +237,7 @@ class PilotMatch:
 
     def _without_policy(self, why: Nothing) -> str:
         """The VO whose jobs would suit if its dispatch policy were there; empty: none."""
-        asked = self._asked()
+        asked = self._asked(gdpconfig.current())
         if why.reason == "limits":
             return why.vo if why.vo and asked.policy_of(why.vo) is None else ""
         return WAITING.without_policy(asked, self.resource) if why.reason == "taken" else ""
@@ -265,12 +266,12 @@ def resource_of(principal: Principal, queue: PilotQueue, ask: FullAsk) -> Resour
 
     It serves the queue and site of its enrolment, wherever it says that it is.
     """
-    request, said = ask.request, ask.resource
+    request, said, config = ask.request, ask.resource, gdpconfig.current()
     credential = credential_of(principal)
-    groups = sharing_groups_of(gdpconfig.component("dispatch", vo=principal.vo)["GROUPS"])
+    groups = sharing_groups_of(config.component("dispatch", vo=principal.vo)["GROUPS"])
     if credential.private:
         groups &= frozenset((credential.owner_group,))  # it may run the jobs of its own group, not those of one that it names
-    strict = gdpconfig.component("dispatch")["STRICT_PLATFORM"]
+    strict = config.component("dispatch")["STRICT_PLATFORM"]
     if (cpu_time_s := request.cpu_time_s) is None:
         cpu_time_s = (request.walltime_s or int(queue.maxtime)) * request.cores or UNKNOWN_S
     return DESCRIBED.resource(

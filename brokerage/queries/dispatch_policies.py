@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_site.foundation import gdpconfig
-from broker_site.foundation.gdpconfig.values import pick
+from broker_site.foundation.gdpconfig.values import Config, pick
 from brokerage.rules.dispatch.dispatch_policy import (
     DISPATCH_POLICIES,
     DispatchPolicy,
-    dispatch_policy_of,
     why_nothing_is_handed_out,
 )
 
 _OF_VO, _OF_QUEUE = "DISPATCH_POLICY", "DISPATCH_POLICY_<queue>"
+_named_by: tuple[Config | None, dict[tuple[str, str], str]] = (None, {})
+"""The names of the policies at queues for VOs, as they were found in a configuration."""
 
 
 def policy_of(queue: str, vo: str) -> DispatchPolicy | None:
     """The dispatch policy for jobs of a VO at a queue; None where the one that is named is not there."""
-    config = gdpconfig.component("dispatch", vo=vo)
-    return dispatch_policy_of(pick(config, _OF_QUEUE, queue=queue), config[_OF_VO])
+    global _named_by
+    config, names = _named_by
+    if config is not (now := gdpconfig.current()):
+        names = {}
+        _named_by = now, names
+    if (name := names.get((queue, vo))) is None:
+        of_vo = now.component("dispatch", vo=vo)
+        name = names[queue, vo] = pick(of_vo, _OF_QUEUE, queue=queue) or of_vo[_OF_VO]
+    return DISPATCH_POLICIES.get(name)
 
 
 def policy_fault(queue: str, vo: str) -> str:

@@ -61,7 +61,7 @@ def current() -> Config:
     Inside a transaction that has itself changed the configuration it is read anew after each change and each change undone.
     """
     global _copy
-    if (change := _changed_here()) is not None:
+    if _written and (change := _changed_here()) is not None:
         return _since(change).config
     copy = _copy
     if copy is not None and time.monotonic() < copy.until:
@@ -110,7 +110,7 @@ def forget_on_commit() -> None:
 
 def _changed_here() -> _Change | None:
     """The last change of the configuration by the open transaction of this thread: it waits for the commit."""
-    if not _written or not connection.in_atomic_block:
+    if not connection.in_atomic_block:
         return None
     return next((waiting[1] for waiting in reversed(connection.run_on_commit) if isinstance(waiting[1], _Change)), None)
 

@@ -79,15 +79,15 @@ def dispatch_order(fitting: Fitting, policy_of: PolicyOf, turn: Turn) -> Iterato
 
     Where VOs with several policies have work here, their policies take turns at random, each as often as the others.
     """
-    vos: dict[DispatchPolicy, set[str]] = {}
-    for vo in fitting.vos:
+    vos, served = fitting.vos, dict[DispatchPolicy, set[str]]()
+    for vo in vos:
         if (policy := policy_of(vo)) is not None:
-            vos.setdefault(policy, set()).add(vo)
-    policies = list(vos)
+            served.setdefault(policy, set()).add(vo)
+    policies = list(served)
     if len(policies) > 1:
         turn.dice.shuffle(policies)
     for policy in policies:
-        mine = fitting if len(vos[policy]) == len(fitting.vos) else fitting.only(vos[policy])  # a VO without policy waits
+        mine = fitting if len(served[policy]) == len(vos) else fitting.only(served[policy])  # a VO without policy waits
         for waiting in policy.order(mine, turn):
             yield waiting, policy
 
@@ -102,9 +102,3 @@ def why_nothing_is_handed_out(key: str, name: str) -> str:
     if (wrong := unusable_dispatch_policy(name)) is None:
         return ""
     return f"{key} names a policy that is not installed ({wrong}); no other one takes its place, and these jobs wait"
-
-
-def dispatch_policy_of(queue_policy: str | None, vo_policy: str) -> DispatchPolicy | None:
-    """The policy for the jobs of a VO at a queue, which may name one for all; None where the one that is named is not there."""
-    name = queue_policy or vo_policy
-    return DISPATCH_POLICIES.get(name)

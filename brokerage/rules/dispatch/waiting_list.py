@@ -291,7 +291,8 @@ class Fitting:
     def of_units(self, units: Sequence[Unit]) -> Iterator[WaitingQueue]:
         """Those of these units, highest priority first, then the oldest job."""
         if len(units) == len(self._suiting.units):
-            yield from self._walk((self._first(),) if len(self._suiting.places) else ())
+            if len(self._suiting.places) and (row := self._row(self._first())) is not None:
+                yield row
             others, waits, n = self._others(), self._reading.waits, self._n_drained
             while n < len(others) and not waits[others[n]]:
                 some = waits[others[n : n + AT_ONCE]]
@@ -301,7 +302,8 @@ class Fitting:
             return
         places = self._of(units)
         if len(places):
-            yield from self._walk((places[self._reading.turns[places].argmin()],))
+            if (row := self._row(places[self._reading.turns[places].argmin()])) is not None:
+                yield row
             yield from self._rows(self._reading.in_turn(places)[1:])
 
     def _first(self) -> int:
@@ -342,12 +344,15 @@ class Fitting:
     def _rows(self, places: Places) -> Iterator[WaitingQueue]:
         return self._walk(places[self._reading.waits[places]])
 
-    def _walk(self, places: Iterable[Any]) -> Iterator[WaitingQueue]:
-        waits, at = self._reading.waits, self._reading.at
-        for place in map(int, places):
-            # It may have been drained since the last one.
-            if waits[place] and (row := at[place]) is not None and not (self._hits and row.at_limit(self._hits)):
+    def _walk(self, places: Places) -> Iterator[WaitingQueue]:
+        for place in places.tolist():
+            if (row := self._row(place)) is not None:  # it may have been drained since the last one
                 yield row
+
+    def _row(self, place: int) -> WaitingQueue | None:
+        """The row there, unless it was drained or is at a limit."""
+        row = self._reading.at[place] if self._reading.waits[place] else None
+        return None if row is None or (self._hits and row.at_limit(self._hits)) else row
 
     def held(self) -> list[tuple[WaitingQueue, tuple[str, ...]]]:
         """Those that suit and are at a limit, each with the kinds of jobs that are limited."""
