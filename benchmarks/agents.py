@@ -41,11 +41,12 @@ FROM generate_series({first_job}, {last_job}) AS n CROSS JOIN LATERAL (
 """
 JOBS = """
 INSERT INTO brokerage_job (id, task_id, kind, status, ended_at, priority, ready_priority, task_queue_id, computing_queue_id,
-    resource_type, core_count, attempt_nr, lease_until, lease_s, lease_holder, last_seen, epoch)
+    storage, resource_type, core_count, attempt_nr, lease_until, lease_s, lease_holder, last_seen, epoch)
 SELECT n, f.task_id, CASE WHEN k.status = 'scouting' THEN {scout} ELSE {normal} END,
     CASE WHEN n % 10 < 8 THEN 'finished' WHEN n % 10 = 8 THEN 'running' ELSE 'activated' END,
     CASE WHEN n % 10 < 8 THEN now() - interval '1 hour' END, 500, CASE WHEN n % 10 = 9 THEN -500 END, {task_queue},
-    q.ids[1 + (n * 7919 / 13) % q.size], 'SCORE', 1, 1, CASE WHEN n % 10 = 8 THEN now() + interval '1 day' END, 3600,
+    q.ids[1 + (n * 7919 / 13) % q.size], 'S000_DATADISK', 'SCORE', 1, 1,
+    CASE WHEN n % 10 = 8 THEN now() + interval '1 day' END, 3600,
     CASE WHEN n % 10 = 8 THEN gen_random_uuid() END, CASE WHEN n % 10 = 8 THEN now() END, 1
 FROM generate_series({first_job}::bigint, {last_job}) AS n JOIN workqueues_file f ON f.id = n
     JOIN workqueues_task k ON k.id = f.task_id,
@@ -53,8 +54,8 @@ FROM generate_series({first_job}::bigint, {last_job}) AS n JOIN workqueues_file 
 """
 SPECS = """
 INSERT INTO brokerage_jobspec (job_id, job_name, vo, user_name, transformation, job_parameters, ram_mb, disk_mb, walltime_s,
-    n_input_files, n_events, storage)
-SELECT n, 'bench.' || n, 'bench', 'bench', 'run.py', '--in a.' || n, 1000, 1000, 3600, 1, 10, 'S000_DATADISK'
+    n_input_files, n_events)
+SELECT n, 'bench.' || n, 'bench', 'bench', 'run.py', '--in a.' || n, 1000, 1000, 3600, 1, 10
 FROM generate_series({first_job}, {last_job}) AS n
 """
 INPUTS = """

@@ -52,7 +52,7 @@ class Stock:
     """The waiting jobs of both legs, brought back to N before half of them is gone."""
 
     def __init__(self, server: Bench, waiting: int, grid: requirements.Grid, *, files: bool) -> None:
-        self.server, self.waiting, self.files, self.late = server, waiting, files, grid.late
+        self.server, self.waiting, self.files = server, waiting, files
         self.queue_ids = list(grid.queues)
         self.place = filling.task(self.queue_ids[0])
         server.execute(*filling.BARE)
@@ -76,7 +76,7 @@ class Stock:
             self.server.execute("DELETE FROM bare WHERE ready_priority IS NULL")
             filling.bare_jobs(self.server, first, last - 1)
         else:
-            filling.waiting_jobs(self.server, self.place, first, last - 1, files=self.files, specs=self.late)
+            filling.waiting_jobs(self.server, self.place, first, last - 1, files=self.files)
 
 
 class Latencies:

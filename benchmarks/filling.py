@@ -62,8 +62,10 @@ def task(queue_id: int, name: str = "bench") -> Place:
 
 
 JOBS = """
-INSERT INTO brokerage_job (id, task_id, status, priority, ready_priority, task_queue_id, computing_queue_id, attempt_nr)
-SELECT n, {task}, 'activated', p, -p, q.ids[1 + n % q.size], nullif(q.queues[1 + n % q.size], 0), 1
+INSERT INTO brokerage_job (id, task_id, status, priority, ready_priority, task_queue_id, computing_queue_id, storage,
+    attempt_nr)
+SELECT n, {task}, 'activated', p, -p, q.ids[1 + n % q.size], nullif(q.queues[1 + n % q.size], 0),
+    CASE WHEN q.queues[1 + n % q.size] = 0 THEN '' ELSE '{storage}' END, 1
 FROM generate_series({first}, {last}) AS n, LATERAL (SELECT 500 + (n::bigint * 7919 % 11)::int AS p) AS priority,
     (SELECT array_agg(id ORDER BY id) AS ids, array_agg(coalesce(computing_queue_id, 0) ORDER BY id) AS queues,
         count(*) AS size
@@ -75,9 +77,9 @@ SELECT n, '-', 'activated', 0, 'agent:generate' FROM generate_series({first}, {l
 """
 SPECS = """
 INSERT INTO brokerage_jobspec (job_id, job_name, vo, user_name, transformation, job_parameters, ram_mb, disk_mb, walltime_s,
-    n_input_files, storage)
+    n_input_files)
 SELECT n, 'bench.' || n, 'bench', 'bench', 'run.py', '--seed ' || n || ' --in a.' || n || ' --out=x.' || n, 1000,
-    1000, 3600, {inputs}, '{storage}'
+    1000, 3600, {inputs}
 FROM generate_series({first}, {last}) AS n
 """
 INPUT_FILES = """
@@ -121,11 +123,9 @@ FROM (SELECT dataset_id, count(*) AS n FROM workqueues_file WHERE id BETWEEN {fi
 """
 
 
-def waiting_jobs(bench: Bench, place: Place, first: int, last: int, *, files: bool, specs: bool = False) -> None:
-    """Insert activated jobs with these ids, round robin over the task queues; with `files` also what a pilot is told of them,
-    with `specs` only the rows that are written when open jobs are placed.
-    """
-    statements = [JOBS, BIRTHS, *([SPECS] if specs and not files else [])]
+def waiting_jobs(bench: Bench, place: Place, first: int, last: int, *, files: bool) -> None:
+    """Insert activated jobs with these ids, round robin over the task queues; with `files` also what a pilot is told of them."""
+    statements = [JOBS, BIRTHS]
     if files:
         statements += [SPECS, INPUT_FILES, INPUTS_PICKED, INPUTS_USED, INPUT_USES, OUTPUT_FILES, CATALOGUE_FILES, COUNTERS]
     values = {

@@ -96,11 +96,11 @@ PER_TASK = (TASKS, PARAMS, TASK_CHANGES, DATASETS, KNOWN_DATASETS, QUEUES, TASK_
 
 JOBS = """
 INSERT INTO brokerage_job (id, task_id, kind, status, status_since, ended_at, epoch, priority, ready_priority, task_queue_id,
-    computing_queue_id, resource_type, core_count, attempt_nr, lease_holder, lease_until, lease_s, last_seen)
+    computing_queue_id, storage, resource_type, core_count, attempt_nr, lease_holder, lease_until, lease_s, last_seen)
 SELECT j.id, j.task_id, j.kind, j.status, CASE WHEN j.final THEN j.ended WHEN j.began <= '{now}' THEN j.began ELSE j.born END,
     CASE WHEN j.final THEN j.ended END, CASE WHEN j.began <= '{now}' THEN 1 ELSE 0 END, 500 + j.id % 11,
     CASE WHEN j.status = 'activated' THEN -(500 + j.id % 11) END, coalesce(t.id, 0), CASE WHEN NOT j.open THEN q.id END,
-    'MCORE', 8, CASE WHEN j.is_retry THEN 2 ELSE 1 END,
+    CASE WHEN j.open THEN '' ELSE q.site_id || '_DATADISK' END, 'MCORE', 8, CASE WHEN j.is_retry THEN 2 ELSE 1 END,
     CASE WHEN j.leased THEN lpad(to_hex(j.queue_nr * 1000 + j.id % {pilots} + 1), 32, '0')::uuid END,
     CASE WHEN j.leased THEN timestamptz '{now}' + interval '2 hours' END, CASE WHEN j.leased THEN 7200 ELSE 0 END,
     CASE WHEN j.leased THEN timestamptz '{now}' END
@@ -111,11 +111,11 @@ WHERE j.id BETWEEN {first} AND {last} ORDER BY j.id
 """
 SPECS = """
 INSERT INTO brokerage_jobspec (job_id, job_name, vo, user_name, prod_source_label, processing_type, transformation,
-    job_parameters, ram_mb, disk_mb, walltime_s, n_input_files, input_bytes, n_events, storage, created_at)
+    job_parameters, ram_mb, disk_mb, walltime_s, n_input_files, input_bytes, n_events, created_at)
 SELECT j.id, j.vo || '.t' || j.task_id || '.' || j.id, j.vo, j.user_name, 'managed', 'simul', 'run.py',
     '--seed ' || j.id || repeat(' --option value', 8) || ' --out=out.' || j.id, 12000, 20000, 86400, 7, 7000000000, 70,
-    q.site_id || '_DATADISK', j.born
-FROM plan.job j JOIN plan.queue q ON q.nr = j.queue_nr WHERE j.id BETWEEN {first} AND {last} ORDER BY j.id
+    j.born
+FROM plan.job j WHERE j.id BETWEEN {first} AND {last} ORDER BY j.id
 """
 RESULTS = """
 INSERT INTO brokerage_jobresult (job_id, reported_status, pilot_id, host, start_time, end_time, exit_code, error_code,

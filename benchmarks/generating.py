@@ -134,10 +134,10 @@ class Generator:
 
 
 COLUMNS = {
-    "brokerage_job": "id kind task_id status priority ready_priority task_queue_id computing_queue_id work_queue_id resource_type"
-    " core_count attempt_nr",
+    "brokerage_job": "id kind task_id status priority ready_priority task_queue_id computing_queue_id storage work_queue_id"
+    " resource_type core_count attempt_nr",
     "brokerage_jobspec": "job_id job_name vo user_name prod_source_label processing_type working_group transformation"
-    " software_release job_parameters ram_mb disk_mb walltime_s n_input_files input_bytes n_events nucleus storage decision_id",
+    " software_release job_parameters ram_mb disk_mb walltime_s n_input_files input_bytes n_events nucleus decision_id",
     "brokerage_jobinput": "job_id file_id dataset_id tracked attempt_nr",
     "brokerage_jobchange": "job_id old new epoch who",
     "workqueues_file": "dataset_id task_id lfn type status out_job_id",
@@ -244,7 +244,7 @@ def _jobs(place: Place, queue: Any, n: int) -> Iterator[Any]:
     for _ in range(n):
         yield Job(
             task_id=place.task_id, status="activated", priority=500, ready_priority=-500, task_queue=group, computing_queue=queue,
-            resource_type="MCORE", core_count=8, attempt_nr=1,
+            storage=STORAGE, resource_type="MCORE", core_count=8, attempt_nr=1,
         )  # fmt: skip
 
 
@@ -264,5 +264,5 @@ def _specs(jobs: Sequence[Any]) -> Iterator[Any]:
         yield JobSpec(
             job=job, job_name=f"bench.{job.id}", vo="bench", user_name="bench", transformation="run.py", ram_mb=1500,
             disk_mb=1000,
-            walltime_s=3600, n_input_files=PER_JOB, storage=STORAGE, job_parameters=f"--in many.{job.id} --out=one.{job.id}" * 4,
+            walltime_s=3600, n_input_files=PER_JOB, job_parameters=f"--in many.{job.id} --out=one.{job.id}" * 4,
         )  # fmt: skip

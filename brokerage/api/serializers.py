@@ -62,6 +62,9 @@ class SpecShown(serializers.ModelSerializer[JobSpec]):
     """What a job is."""
 
     job_parameters = serializers.SerializerMethodField()
+    storage = serializers.CharField(
+        source="job.storage", read_only=True, help_text="where its outputs go; empty while it is open"
+    )
 
     def get_job_parameters(self, spec: JobSpec) -> str:
         return command_line(spec)

@@ -20,12 +20,12 @@ FILE_OUTCOME: dict[Ending, Outcome] = {"finished": "finished", "failed": "failed
 """What the end of a job is to its inputs: only `failed` is a failure (decision D1)."""
 
 GOES_TO = """
-CASE WHEN d.collected_at = '' OR d.collected_at = s.storage THEN ''
+CASE WHEN d.collected_at = '' OR d.collected_at = j.storage THEN ''
     ELSE coalesce((
         SELECT c.name FROM brokerage_storageendpoint c
         WHERE c.name = d.collected_at AND (d.storage_token <> '' OR c.site_id IS DISTINCT FROM e.site_id)), '') END
 """
-"""Where an output of the dataset `d` is brought that the job described by `s` writes to the endpoint `e`.
+"""Where an output of the dataset `d` is brought that the job `j` writes to the endpoint `e`.
 
 At a storage of the nucleus that the task did not ask for by a token it is at the nucleus already. An endpoint that the grid has
 no more collects nothing.
@@ -34,7 +34,7 @@ no more collects nothing.
 ALSO_TO = """
 ARRAY(
     SELECT c.name FROM unnest(d.also_at) WITH ORDINALITY AS a(name, number) JOIN brokerage_storageendpoint c ON c.name = a.name
-    WHERE c.name <> s.storage ORDER BY a.number)
+    WHERE c.name <> j.storage ORDER BY a.number)
 """
 """Where it is brought besides."""
 
@@ -44,7 +44,7 @@ _SEE = Prepared(
     f"""
     SELECT j.id, j.epoch, j.status, j.ended_at IS NOT NULL, j.kill_requested, j.kill_outcome, j.kill_why, j.lease_holder::text,
         coalesce((SELECT host FROM brokerage_pilot WHERE id = j.lease_holder), ''), coalesce(q.name, ''),
-        coalesce(s.vo, ''), s.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
+        coalesce(s.vo, ''), j.storage, least(1e9 * coalesce(e.root_gb, e.free_gb + coalesce(e.expired_gb, 0)), 9e18)::bigint,
         u.whole, u.cut,
         ARRAY(SELECT json_build_array(f.id, f.lfn, d.dataset_name, f.optional, f.type IN ({LOG_TYPES.sql}), {GOES_TO}, {ALSO_TO},
                 f.type IN ({PREMERGED_TYPES.sql}), CASE WHEN f.status = 'running' THEN f.n_events END)
@@ -52,7 +52,7 @@ _SEE = Prepared(
         coalesce(s.created_at, j.status_since), now(), j.token_since,
         EXISTS (SELECT FROM workqueues_task WHERE id = j.task_id AND status IN ({TASK.commanded.sql})), j.kind
     FROM brokerage_job j LEFT JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-    LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
+    LEFT JOIN brokerage_jobspec s ON s.job_id = j.id LEFT JOIN brokerage_storageendpoint e ON e.name = j.storage
     CROSS JOIN LATERAL (
         SELECT coalesce(array_agg(file_id) FILTER (WHERE event_range_id IS NULL), '{{}}') AS whole,
             coalesce(array_agg(DISTINCT file_id) FILTER (WHERE event_range_id IS NOT NULL), '{{}}') AS cut

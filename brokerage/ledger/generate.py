@@ -248,11 +248,11 @@ def count_outputs(datasets: Sequence[Dataset], written: Mapping[int, int], who: 
 
 
 _JOB = (
-    "id", "kind", "computing_queue_id", "task_queue_id", "core_count", "attempt_nr", "task_id", "status", "priority",
+    "id", "kind", "computing_queue_id", "storage", "task_queue_id", "core_count", "attempt_nr", "task_id", "status", "priority",
     "ready_priority", "work_queue_id", "resource_type",
 )  # fmt: skip
 _SPEC = (
-    "job_id", "storage", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
+    "job_id", "job_parameters", "ram_mb", "disk_mb", "walltime_s", "n_input_files", "input_bytes", "n_events",
     "job_name", "vo", "user_name", "prod_source_label", "processing_type", "working_group", "transformation",
     "software_release", "nucleus", "decision_id", "job_values", "reads_wan",
 )  # fmt: skip
@@ -288,8 +288,8 @@ def _copy_jobs(
         "brokerage_job",
         _JOB,
         (
-            f"{j.id}\t{j.kind:d}\t{cell(j.computing_queue_id)}\t{j.task_queue_id}\t{j.slot.core_count}\t{j.attempt_nr}"
-            f"\t{task.id}\t{_turn(priority, j.id in needs.awaited)}\t{common}"
+            f"{j.id}\t{j.kind:d}\t{cell(j.computing_queue_id)}\t{escaped(j.storage)}\t{j.task_queue_id}\t{j.slot.core_count}"
+            f"\t{j.attempt_nr}\t{task.id}\t{_turn(priority, j.id in needs.awaited)}\t{common}"
             for j, priority in zip(jobs, priorities, strict=True)
         ),
     )
@@ -306,7 +306,7 @@ def _copy_jobs(
         "brokerage_jobspec",
         _SPEC,
         (
-            f"{j.id}\t{escaped(j.storage)}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
+            f"{j.id}\t{escaped(j.parameters)}\t{j.slot.ram_mb}\t{j.slot.disk_mb}\t{j.slot.walltime_s}"
             f"\t{len(j.inputs) + len(j.ranges)}"
             f"\t{min(j.input_bytes, MOST_BYTES)}\t{j.n_events}\t{name}.{origin.get(j.id, j.id)}\t{constant}"
             f"\t{cell(None if j.values is None else json.dumps(j.values, ensure_ascii=False))}"

@@ -30,13 +30,11 @@ SELECT id FROM brokerage_job WHERE id = ANY (%s) AND ended_at IS NULL AND status
 _LOCK_WAITING = f"{_WAITING} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED"
 _OPEN = """
 WITH opened AS (
-    UPDATE brokerage_job j SET task_queue_id = o.task_queue, computing_queue_id = NULL
+    UPDATE brokerage_job j SET task_queue_id = o.task_queue, computing_queue_id = NULL, storage = ''
     FROM unnest(%(jobs)s::bigint[], %(task_queues)s::int[]) AS o(job_id, task_queue), brokerage_job before
         JOIN brokerage_computingqueue q ON q.id = before.computing_queue_id
     WHERE j.id = o.job_id AND before.id = j.id
     RETURNING j.id, j.status, j.epoch, q.name, o.task_queue
-), anywhere AS (
-    UPDATE brokerage_jobspec s SET storage = '' FROM opened WHERE s.job_id = opened.id
 )
 INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
 SELECT id, status, status, epoch, %(who)s, 'no pilot of ' || name || ' took it in time: open to any of ' || (

@@ -131,10 +131,7 @@ _SEND = """sent AS (
         {chosen}
         RETURNING j.id, j.epoch
     )"""
-_TO_THE_QUEUE = ", computing_queue_id = {queue}"
-_WRITE_THERE = """, placed AS (
-        UPDATE brokerage_jobspec s SET storage = {storage} FROM sent WHERE s.job_id = sent.id
-    )"""
+_TO_THE_QUEUE = ", computing_queue_id = {queue}, storage = {storage}"
 _NOTED = """
     INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
     SELECT id, 'activated', 'sent', epoch, 'pilot:' || $2, 'leased by a pilot' FROM sent
@@ -146,7 +143,7 @@ _ALL_READY = {
 _PLACE = {"queue": "$11", "storage": "$12"}
 _THERE = _STORAGE_THERE.format(**_PLACE)
 _SENT_HERE, _SENT_THERE = (_SEND.format(**_ALL_READY, to_the_queue=to) for to in ("", _TO_THE_QUEUE.format(**_PLACE)))
-_BOUND, _OPEN = f", {_SENT_HERE}{_NOTED}", f", {_SENT_THERE}{_WRITE_THERE.format(**_PLACE)}{_NOTED}"
+_BOUND, _OPEN = f", {_SENT_HERE}{_NOTED}", f", {_SENT_THERE}{_NOTED}"
 _FIRST, _FIRST_OPEN = (_FIRST_JOBS.format(there=there, room=_ROOM) for there in ("", _THERE))
 _ANY, _ANY_OPEN = (_ANY_OF_THE_OLDEST.format(there=there, room=_ROOM) for there in ("", _THERE))
 _FIRST_UNDER, _FIRST_OPEN_UNDER = (_FIRST_JOBS.format(there=there, room=_ROOM_UNDER) for there in ("", _THERE))
@@ -194,12 +191,11 @@ _ONLY_SENT_THERE, _ONLY_SENT_THERE_UNDER = (
     _SEND.format(slot=0, to_the_queue=_ONLY_TO_THE_QUEUE, chosen=_ONLY_JOB.format(more=more))
     for more in (_ONLY_THERE, _IF_HELD_THERE)
 )
-_ONLY_OPEN = f"{_WRITE_THERE.format(**_ONLY_PLACE)}{_NOTED}"
 _ONLY = {
     (False, _NO_LIMITS): Prepared("lease_only", _ONLY_TYPES, f"WITH {_ONLY_SENT}{_NOTED}"),
-    (True, _NO_LIMITS): Prepared("lease_only_open", _ONLY_OPEN_TYPES, f"WITH {_ONLY_SENT_THERE}{_ONLY_OPEN}"),
+    (True, _NO_LIMITS): Prepared("lease_only_open", _ONLY_OPEN_TYPES, f"WITH {_ONLY_SENT_THERE}{_NOTED}"),
     (False, _UNDER): Prepared("lease_only_under", _ONLY_TYPES_UNDER, f"WITH {_ONLY_SENT_UNDER}{_NOTED}"),
-    (True, _UNDER): Prepared("lease_only_open_under", _ONLY_OPEN_TYPES_UNDER, f"WITH {_ONLY_SENT_THERE_UNDER}{_ONLY_OPEN}"),
+    (True, _UNDER): Prepared("lease_only_open_under", _ONLY_OPEN_TYPES_UNDER, f"WITH {_ONLY_SENT_THERE_UNDER}{_NOTED}"),
 }
 """By (the jobs are open, limits on kinds of jobs)."""
 

@@ -204,6 +204,7 @@ def _row(task: Task, job: _MergeJob) -> Job:
         ready_priority=-max(PRIORITY, task.current_priority),
         task_queue_id=job.task_queue_id,
         computing_queue_id=job.group.queue_id,
+        storage=job.group.storage,
         work_queue_id=task.work_queue_id,
         resource_type=_resources(task, job.slot),
         core_count=job.slot.core_count,
@@ -230,5 +231,4 @@ def _spec(task: Task, job: _MergeJob, release: str, origin: int) -> JobSpec:
         input_bytes=job.group.size,
         n_events=_events(job.group),
         nucleus=task.nucleus,
-        storage=job.group.storage,
     )

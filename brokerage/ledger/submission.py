@@ -68,10 +68,9 @@ _SUBMIT = Prepared(
         SET status = 'sent', status_since = now(), epoch = j.epoch + 1, ready_priority = NULL, lease_holder = asked.pilot,
             lease_request = asked.pilot, lease_slot = 0, lease_until = now() + make_interval(secs => asked.lease_s),
             lease_s = asked.lease_s, last_seen = now(), token_since = date_trunc('second', now()),
-            computing_queue_id = asked.queue
+            computing_queue_id = asked.queue, storage = CASE WHEN ready.open THEN asked.storage ELSE j.storage END
         FROM asked, ready WHERE j.id = asked.id AND ready.id = asked.id
-        RETURNING j.id, j.epoch, j.core_count, asked.pilot, asked.site, asked.kind, asked.queue, asked.storage,
-            asked.submitter, ready.open
+        RETURNING j.id, j.epoch, j.core_count, asked.pilot, asked.site, asked.kind, asked.queue, asked.submitter, ready.open
     ), noted AS (
         INSERT INTO brokerage_jobchange (job_id, old, new, epoch, who, why)
         SELECT id, 'activated', 'sent', epoch, $9, 'submitted to ' || site || ' with a pilot of its own' FROM sent
@@ -81,8 +80,6 @@ _SUBMIT = Prepared(
     ), rows AS (
         INSERT INTO brokerage_submittedjob (job_id, pilot_id, site_id, kind, submitter)
         SELECT id, pilot, site, kind, submitter FROM sent
-    ), placed AS (
-        UPDATE brokerage_jobspec s SET storage = sent.storage FROM sent WHERE s.job_id = sent.id AND sent.open
     )
     SELECT id, pilot, queue, open FROM sent
     """,

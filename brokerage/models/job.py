@@ -67,6 +67,13 @@ class Job(models.Model):
         related_name="+",
         help_text="empty while it is open",
     )
+    storage = models.CharField(
+        max_length=60,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="storage endpoint its outputs go to; empty while it is open",
+    )
     work_queue_id = models.IntegerField(null=True, blank=True)
     resource_type = models.CharField(max_length=56, default="", db_default="")
     core_count = models.SmallIntegerField(default=1, db_default=1)
@@ -158,7 +165,6 @@ class JobSpec(models.Model):
     input_bytes = models.BigIntegerField(default=0, db_default=0)
     n_events = models.BigIntegerField(default=0, db_default=0)
     nucleus = models.CharField(max_length=60, default="", db_default="")
-    storage = models.CharField(max_length=60, default="", db_default="", help_text="storage endpoint its outputs go to")
     decision_id = models.BigIntegerField(null=True, blank=True, help_text="brokerage decision that placed the job")
     reads_wan = models.BooleanField(
         default=False, db_default=False, help_text="input may be read from other sites, over the network"

@@ -18,8 +18,8 @@ from workqueues.states import LOG_TYPES, PREMERGED_TYPES
 
 _COLUMNS = f"""
     SELECT j.id, j.epoch, j.task_id, j.attempt_nr, q.name, s.transformation, s.job_parameters, j.core_count, s.ram_mb, s.disk_mb,
-        coalesce(nullif(s.walltime_s, 0), q.maxtime), s.storage,
-        (SELECT json_build_array(name, path, mark, url, key_number) FROM brokerage_storageendpoint WHERE name = s.storage),
+        coalesce(nullif(s.walltime_s, 0), q.maxtime), j.storage,
+        (SELECT json_build_array(name, path, mark, url, key_number) FROM brokerage_storageendpoint WHERE name = j.storage),
         (SELECT container_name FROM workqueues_task WHERE id = j.task_id),
         ARRAY(SELECT json_build_array(
                 d.id, d.lfn, d.fsize, d.checksum, d.dataset_name, d.attributes, place.file,

@@ -29,12 +29,12 @@ SELECT DISTINCT task_id FROM workqueues_file
 WHERE status = 'prepared' AND type IN ({PREMERGED_TYPES.sql}) AND (retry_due IS NULL OR retry_due <= now())
 """
 _WAITING = """
-SELECT DISTINCT j.id, j.task_id, j.epoch, q.site_id, q.id, q.name, q.maxrss, q.maxwdir, coalesce(s.decision_id, 0), s.storage,
+SELECT DISTINCT j.id, j.task_id, j.epoch, q.site_id, q.id, q.name, q.maxrss, q.maxwdir, coalesce(s.decision_id, 0), j.storage,
     CASE WHEN q.status <> ALL(%(hands_out)s) THEN q.status_since
         WHEN e.root_state = 'down' THEN coalesce(e.root_since, now()) END
 FROM workqueues_file f JOIN brokerage_job j ON j.id = f.out_job_id AND j.status = 'merging'
     JOIN brokerage_jobspec s ON s.job_id = j.id JOIN brokerage_computingqueue q ON q.id = j.computing_queue_id
-    LEFT JOIN brokerage_storageendpoint e ON e.name = s.storage
+    LEFT JOIN brokerage_storageendpoint e ON e.name = j.storage
 WHERE f.task_id = ANY(%(tasks)s) AND f.status = 'prepared' AND (%(early)s OR f.retry_due IS NULL OR f.retry_due <= now())
 ORDER BY j.id
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Exists, OuterRef, Subquery
 
-from brokerage.models import JobSpec
+from brokerage.models import Job
 from workqueues.models import CatalogueDataset, Dataset, File, Replica
 from workqueues.rules.jobs.log_streams import stream_files
 from workqueues.states import LOG_TYPES
@@ -29,7 +29,7 @@ def registered_logs(storage: str) -> set[str]:
 
 def files_being_written(storage: str) -> set[str]:
     """Paths of the outputs of jobs that have not ended, and of what their logs are made of."""
-    jobs = JobSpec.objects.filter(storage=storage, job__ended_at=None).values("job_id")
+    jobs = Job.objects.filter(storage=storage, ended_at=None).values("id")
     outputs = File.objects.filter(out_job_id__in=jobs)
     known = CatalogueDataset.objects.filter(name=OuterRef("dataset__dataset_name"), vo=OuterRef("dataset__vo"))
     rows = outputs.annotate(folder=Subquery(known.values("folder"))).values_list("folder", "lfn", "type")

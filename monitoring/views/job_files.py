@@ -100,7 +100,7 @@ def _stored_logs(job: Job) -> list[OutputRow]:
 
 def _moved(job: Job, log: OutputRow | None) -> str:
     """Where the plain files of a log have gone that was brought away from where its job wrote it; empty where it was not."""
-    wrote = job.spec.storage if log is not None and hasattr(job, "spec") else ""
+    wrote = job.storage if log is not None else ""
     if log is None or not wrote or wrote in {copy.storage for copy in log.copies}:
         return ""
     there = ", ".join(copy.storage for copy in log.copies)

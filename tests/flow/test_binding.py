@@ -25,7 +25,6 @@ from brokerage.models import (
     Job,
     JobChange,
     JobOpening,
-    JobSpec,
     RequirementPlace,
     RequirementSet,
     TaskQueue,
@@ -75,12 +74,12 @@ def state(task: Task) -> str:
 def test_an_open_job_goes_to_whichever_queue_has_a_pilot_first() -> None:
     _, beta, gamma = grid("ALPHA", "BETA", "GAMMA")
     task = late()
-    assert list(Job.objects.filter(computing_queue=None).values_list("status", "spec__storage")) == [("activated", "")] * 4
+    assert list(Job.objects.filter(computing_queue=None).values_list("status", "storage")) == [("activated", "")] * 4
     assert places() == {"ALPHA", "BETA", "GAMMA"}
     assert violations() == []
     first, second = take(beta), take(gamma)
     assert Job.objects.get(id=first.job_id).placed_at == beta
-    assert JobSpec.objects.get(job_id=second.job_id).storage == "GAMMA_DISK"
+    assert Job.objects.get(id=second.job_id).storage == "GAMMA_DISK"
     assert violations() == []
     end(first)
     end(second)
@@ -206,7 +205,7 @@ def test_a_job_that_waited_is_open_to_the_other_queues() -> None:
     for _ in range(2):
         run_agent("reap", looked=True)
     assert not JobOpening.objects.exists()
-    assert Job.objects.exclude(id=gone.job_id).filter(computing_queue=None, spec__storage="").count() == 3
+    assert Job.objects.exclude(id=gone.job_id).filter(computing_queue=None, storage="").count() == 3
     assert Job.objects.get(id=gone.job_id).computing_queue is not None
     assert JobChange.objects.filter(why__contains="open to any of 2 queues").count() == 3
     assert violations() == []
@@ -452,7 +451,7 @@ def test_a_queue_that_was_removed_and_comes_back_gets_open_jobs_with_its_storage
     submitted(parameters("u", binding="late", excludedSite=["DELTA"]))
     run_agents(names=MAKING)
     leased = take(before)
-    assert JobSpec.objects.get(job_id=leased.job_id).storage == "ALPHA_DISK"
+    assert Job.objects.get(id=leased.job_id).storage == "ALPHA_DISK"
     assert violations() == []
 
 

@@ -16,7 +16,7 @@ from hypothesis import settings
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
 from broker_site.foundation.agency.run import run_agent
-from brokerage.models import ComputingQueue, Job, JobOpening, JobSpec
+from brokerage.models import ComputingQueue, Job, JobOpening
 from brokerage.queries.invariants import look
 from brokerage.states import JOB
 from tests.builders import grid, parameters, submitted
@@ -100,7 +100,7 @@ def let_claims_end() -> None:
 def holds() -> None:
     """The invariants, and all that a queue brings with it: a job has it with its storage and its datasets, or none of them."""
     assert [f"{found.invariant.name}: {found.examples}" for found in look() if found.violations] == []
-    for job_id, queue, storage in JobSpec.objects.values_list("job_id", "job__computing_queue__name", "storage"):
+    for job_id, queue, storage in Job.objects.values_list("id", "computing_queue__name", "storage"):
         assert storage == (f"{queue}_DISK" if queue else ""), job_id
     queues = dict(Job.objects.exclude(computing_queue=None).values_list("id", "computing_queue__name"))
     for made_by, site in File.objects.filter(out_job_id__in=queues).values_list("out_job_id", "dataset__site"):
@@ -174,7 +174,7 @@ def test_a_pilot_gets_an_open_job_with_all_that_a_queue_brings_or_none() -> None
     task = made()
     assert killed_everywhere(partial(try_take, beta)) > 3
     assert Job.objects.filter(status__in=JOB.leased, computing_queue=beta).exists()
-    assert {storage for (storage,) in JobSpec.objects.filter(job__computing_queue=beta).values_list("storage")} == {"BETA_DISK"}
+    assert {storage for (storage,) in Job.objects.filter(computing_queue=beta).values_list("storage")} == {"BETA_DISK"}
     done(task)
 
 

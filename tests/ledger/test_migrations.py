@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
@@ -12,6 +13,10 @@ import psycopg2
 import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+
+from brokerage.models import Job
+from tests.builders import grid, parameters, submitted
+from tests.flow.steps import end, run_agents, take
 
 STEP_BY_STEP = """
 import django
@@ -64,6 +69,34 @@ def test_an_index_whose_making_was_killed_is_made_anew() -> None:
             executor.loader.get_migration(*step).apply(before, editor)
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'job_input_used_shared'")
         assert "event_range_id IS NOT NULL" in str(cursor.fetchall())
+
+
+@pytest.fixture
+def to_the_newest(transactional_db: None) -> Iterator[None]:
+    """The tables are as they were afterwards."""
+    yield
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_outputs_go_moves_to_the_rows_of_all_jobs_and_back(to_the_newest: None) -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    submitted(parameters("t", binding="late"))
+    run_agents(names=("refine", "feed", "assign", "generate"))
+    ended, held = take(alpha), take(beta)
+    end(ended)
+    before = set(Job.objects.values_list("id", "status", "storage"))
+    assert before >= {(ended.job_id, "finished", "ALPHA_DISK"), (held.job_id, "running", "BETA_DISK")}
+    assert sorted(storage for _, _, storage in before) == ["", "", "ALPHA_DISK", "BETA_DISK"]
+    MigrationExecutor(connection).migrate([("brokerage", "0050_requirement_place_own_datasets")])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT j.id, j.status, s.storage FROM brokerage_job j JOIN brokerage_jobspec s ON s.job_id = j.id")
+        assert set(cursor.fetchall()) == before
+        cursor.execute("UPDATE brokerage_jobspec SET storage = 'GAMMA_DISK' WHERE job_id = %s", [ended.job_id])
+    MigrationExecutor(connection).migrate([("brokerage", "0051_where_outputs_go")])
+    moved = {(ended.job_id, "finished", "GAMMA_DISK")}
+    assert set(Job.objects.values_list("id", "status", "storage")) == {job for job in before if job[0] != ended.job_id} | moved
 
 
 def _schema(server: str, name: str, migrate: str, *, new: bool = True) -> list[tuple[str, str | None]]:

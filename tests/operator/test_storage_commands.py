@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from broker_site.roof.supervisor.local_site import mark_storages
-from brokerage.models import JobSpec, StorageEndpoint
+from brokerage.models import Job, StorageEndpoint
 from brokerage.pilot.storage_root import MARKER
 from brokerage.queries.job_document import job_document
 from tests.builders import grid, parameters, submitted
@@ -150,7 +150,7 @@ def test_outputs_of_jobs_that_have_not_ended_are_no_orphans(tmp_path: Path) -> N
     assert first.exists()
     put(log, 10)
     end(held, good(held.job_id))
-    assert JobSpec.objects.get().storage == "ALPHA_DISK"
+    assert Job.objects.get().storage == "ALPHA_DISK"
     code, result = checked("--older-than", "1h")
     assert (code, result["right"]) == (1, 2)
     assert [Path(path).name for path in result["orphans"]] == [f".{log.name}.{held.job_id}.{held.epoch}.part"]

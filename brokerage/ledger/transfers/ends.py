@@ -53,10 +53,10 @@ INSERT INTO brokerage_replicachange (file_id, storage, what, who, why) SELECT fi
 _GATHERED = f"""
 UPDATE workqueues_replica r SET kind = 'cache', last_used = now(), keep_until = now() + make_interval(secs => %(lifetime_s)s)
 FROM (
-    SELECT DISTINCT t.file_id, s.storage FROM brokerage_transfer t
+    SELECT DISTINCT t.file_id, j.storage FROM brokerage_transfer t
         JOIN brokerage_transferwish w ON w.transfer_id = t.id AND w.closed_at IS NULL AND w.role IN ({OUTPUT_ROLES.sql})
-        JOIN brokerage_jobspec s ON s.job_id = w.job_id
-    WHERE t.id = ANY(%(transfers)s) AND s.storage <> t.destination
+        JOIN brokerage_job j ON j.id = w.job_id
+    WHERE t.id = ANY(%(transfers)s) AND j.storage <> t.destination
 ) AS g
 WHERE r.file_id = g.file_id AND r.storage = g.storage AND r.kind = 'origin' AND r.state = 'available'
 """

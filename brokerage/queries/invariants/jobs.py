@@ -80,10 +80,9 @@ INVARIANTS = (
         SELECT 'job ' || j.id || ' at ' || coalesce(j.computing_queue_id::text, 'no queue') || ', its task queue at '
             || coalesce(t.computing_queue_id::text, 'none')
         FROM brokerage_job j JOIN brokerage_taskqueue t ON t.id = j.task_queue_id
-        LEFT JOIN brokerage_jobspec s ON s.job_id = j.id
         WHERE j.computing_queue_id IS DISTINCT FROM t.computing_queue_id
             AND (t.computing_queue_id IS NOT NULL OR j.status = ANY(%(job_waiting)s) AND j.ended_at IS NULL)
-            OR j.computing_queue_id IS NULL AND s.storage <> ''
+            OR j.computing_queue_id IS NULL AND j.storage <> ''
         """,
     ),
     Invariant(
