@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from django.db import connection
 
+from broker_site.foundation.sql.prepared import Prepared
 from brokerage.queries.serving_since import ServingSince
 from brokerage.queries.task_queue_facts import OutputPlace, TaskQueueFacts, task_queue_facts
 from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
@@ -60,6 +61,9 @@ SELECT -class.priority, (SELECT count(*) FROM (
     SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) counted)
 FROM class WHERE class.priority IS NOT NULL
 """
+STORAGE_THERE = Prepared(
+    "storage_there", "text", "SELECT EXISTS (SELECT FROM brokerage_storageendpoint WHERE name = $1)"
+)  # fmt: skip
 MOST_COUNTED = 5000
 """Jobs of each user priority that are counted in a task queue."""
 
@@ -112,10 +116,16 @@ class WaitingWork:
             yield one, policy.job_window(one, turn, self._user_priorities)
 
     def drained(self, queue_id: int, one: WaitingQueue) -> None:
-        """A task queue was found without a job: nobody is offered it here until what waits is read again."""
+        """A task queue was found without a job: nobody is offered it until what waits is read again.
+
+        At none of the queues to which its jobs may go; but only at this one where the storage endpoint is gone to which their
+        outputs would go from here.
+        """
+        facts = self._facts.get(one.id) if not one.storage or STORAGE_THERE.run(one.storage)[0][0] else None
         with self._lock:
-            if kept := self._lists.get(queue_id):
-                kept.waiting.drained(one)
+            for id_ in facts.queues if facts else (queue_id,):
+                if kept := self._lists.get(id_):
+                    kept.waiting.drained(one)
 
     def without_policy(self, asked: AskedQueue, resource: Resource) -> str:
         """The first VO with jobs that suit and whose dispatch policy is not there; empty: none."""

@@ -346,7 +346,7 @@ class Fitting:
         return self._walk(places[self._reading.waits[places]])
 
     def _walk(self, places: Places) -> Iterator[WaitingQueue]:
-        for place in places.tolist():
+        for place in map(int, places):  # most stop at the first
             if (row := self._row(place)) is not None:  # it may have been drained since the last one
                 yield row
 
