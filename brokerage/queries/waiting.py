@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 from threading import RLock
 from typing import NamedTuple
 
 from django.db import connection
 
-from broker_site.foundation.sql.prepared import Prepared
+from broker_site.foundation.sql.prepared import Prepared, array_text
 from brokerage.queries.serving_since import ServingSince
 from brokerage.queries.task_queue_facts import OutputPlace, TaskQueueFacts, task_queue_facts
-from brokerage.rules.dispatch.dispatch_policy import JobWindow, PolicyOf, Turn, dispatch_order
+from brokerage.rules.dispatch.dispatch_policy import DispatchPolicy, JobWindow, PolicyOf, Turn, dispatch_order
 from brokerage.rules.dispatch.requirement import NO_HITS, Hits, Resource
 from brokerage.rules.dispatch.requirement_index import RequirementIndex
 from brokerage.rules.dispatch.waiting_list import WaitingList, WaitingQueue
@@ -61,9 +62,19 @@ SELECT -class.priority, (SELECT count(*) FROM (
     SELECT FROM brokerage_job j WHERE j.task_queue_id = %(queue)s AND j.ready_priority = class.priority LIMIT %(most)s) counted)
 FROM class WHERE class.priority IS NOT NULL
 """
-STORAGE_THERE = Prepared(
-    "storage_there", "text", "SELECT EXISTS (SELECT FROM brokerage_storageendpoint WHERE name = $1)"
-)  # fmt: skip
+WITH_JOBS = Prepared(
+    "with_jobs",
+    "int[], int[], bigint[]",
+    """
+    SELECT t.id FROM unnest($1, $2, $3) AS t(id, ready, job) WHERE EXISTS (
+        SELECT FROM brokerage_job j
+        WHERE j.task_queue_id = t.id AND j.ready_priority IS NOT NULL AND (j.ready_priority, j.id) >= (t.ready, t.job))
+    """,
+)
+LOOKED_AT, MOST_LOOKED_AT = 16, 256
+"""Where an ask has met a task queue without a job, so many of those behind it are looked at together, then twice as many: else it
+would try hundreds one after the other that other processes have emptied since they were read.
+"""
 MOST_COUNTED = 5000
 """Jobs of each user priority that are counted in a task queue."""
 
@@ -112,20 +123,44 @@ class WaitingWork:
         """The task queues that suit what a pilot offers, in the order of the policy, and which of their jobs."""
         waiting = self.of(asked.id, fresh=fresh)
         turn = Turn(self._serving.order.place_of, self._dice, asked.options)
-        for one, policy in dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn):
+        order = dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn)
+        for one, policy in order:
             yield one, policy.job_window(one, turn, self._user_priorities)
+            if not waiting.waits(one):
+                for other, of_other in self._with_jobs(one, order):
+                    yield other, of_other.job_window(other, turn, self._user_priorities)
+
+    def _with_jobs(
+        self, tried: WaitingQueue, order: Iterator[tuple[WaitingQueue, DispatchPolicy]]
+    ) -> Iterator[tuple[WaitingQueue, DispatchPolicy]]:
+        """Those of the order that still have jobs. `tried`: one that had none for the ask."""
+        asked, n = [tried], LOOKED_AT
+        while some := [*islice(order, n)]:
+            asked += [one for one, _ in some]
+            there = self._looked_at(asked)
+            yield from (each for each in some if each[0].id in there)
+            asked, n = [], min(2 * n, MOST_LOOKED_AT)
+        self._looked_at(asked)
+
+    def _looked_at(self, asked: Sequence[WaitingQueue]) -> Collection[int]:
+        """Which of them still have jobs. Those without are not offered at any queue until what waits is read again."""
+        if not asked:
+            return ()
+        columns = zip(*((one.id, -one.priority, one.job_id) for one in asked), strict=True)
+        there = {id_ for (id_,) in WITH_JOBS.run(*map(array_text, columns))}
+        with self._lock:
+            for one in asked:
+                facts = self._facts.get(one.id) if one.id not in there else None
+                for kept in filter(None, map(self._lists.get, facts.queues if facts else ())):
+                    if kept.waiting.begins_with(one):
+                        kept.waiting.drained(one)
+        return there
 
     def drained(self, queue_id: int, one: WaitingQueue) -> None:
-        """A task queue was found without a job: nobody is offered it until what waits is read again.
-
-        At none of the queues to which its jobs may go; but only at this one where the storage endpoint is gone to which their
-        outputs would go from here.
-        """
-        facts = self._facts.get(one.id) if not one.storage or STORAGE_THERE.run(one.storage)[0][0] else None
+        """A task queue had no job for an ask: nobody is offered it here until what waits is read again."""
         with self._lock:
-            for id_ in facts.queues if facts else (queue_id,):
-                if kept := self._lists.get(id_):
-                    kept.waiting.drained(one)
+            if kept := self._lists.get(queue_id):
+                kept.waiting.drained(one)
 
     def without_policy(self, asked: AskedQueue, resource: Resource) -> str:
         """The first VO with jobs that suit and whose dispatch policy is not there; empty: none."""

@@ -298,17 +298,6 @@ def test_a_pilot_gets_no_open_job_whose_storage_there_is_gone() -> None:
     assert run_jobs(beta) == 4
 
 
-def test_a_task_queue_without_open_jobs_is_tried_at_none_of_its_queues_again() -> None:
-    alpha, beta = grid("ALPHA", "BETA")
-    late()
-    (at_alpha,) = WAITING.of(alpha.id, fresh=True).rows
-    at_beta, offered = WAITING.of(beta.id), Resource("BETA", cores=0, tags=None, grid_ces=None)
-    WAITING.drained(alpha.id, at_alpha._replace(storage="GONE"))
-    assert len([*at_beta.fitting(offered)]) == 1, "that the storage is gone at one queue says nothing of the others"
-    WAITING.drained(alpha.id, at_alpha)
-    assert [*at_beta.fitting(offered)] == []
-
-
 def test_outputs_wait_to_be_merged_for_open_jobs_that_may_still_come_to_their_site() -> None:
     alpha, beta, gamma = grid("ALPHA", "BETA", "GAMMA")
     task = late(mergeOutput=True, excludedSite=["GAMMA"])

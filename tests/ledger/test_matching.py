@@ -8,6 +8,8 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections import Counter
+from collections.abc import Set
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -15,6 +17,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection, connections
 
+from broker_site.foundation import gdpconfig
 from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.gdpconfig import set_override
 from broker_site.foundation.sql.prepared import run_together
@@ -22,8 +25,9 @@ from brokerage.api.matching import PilotMatch, resource_of
 from brokerage.ledger.lease import HeldAtMost, leasing
 from brokerage.ledger.task_queues import open_task_queues, task_queues
 from brokerage.models import ComputingQueue, Job
+from brokerage.queries.dispatch_policies import policy_of
 from brokerage.queries.pilots import QUEUES
-from brokerage.queries.waiting import WAITING
+from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.pilot_messages import read_ask
 from brokerage.rules.dispatch.requirement import Requirement, Resource, fits, with_sets
 from brokerage.rules.dispatch.resource import Description, described
@@ -109,6 +113,51 @@ def offered(dice: Random, queue: ComputingQueue) -> Resource:
             sharing_groups=some(dice, GROUPS[1:], 0.2),
         )
     )
+
+
+def vain(queue: ComputingQueue, with_jobs: Set[int] = frozenset()) -> list[int]:
+    """The task queues that an ask tries at a queue, up to the first of these."""
+    asked = AskedQueue(queue.id, partial(policy_of, queue.name), gdpconfig.component("dispatch"))
+    tried = []
+    for one, _ in WAITING.offers(asked, Resource(queue.name, cores=0, tags=None, grid_ces=None)):
+        tried.append(one.id)
+        if one.id in with_jobs:
+            break
+        WAITING.drained(queue.id, one)
+    return tried
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_task_queues_that_others_emptied_are_not_tried_one_after_the_other(late: bool) -> None:
+    alpha, beta = grid("ALPHA", "BETA")
+    task, slots = Task(vo="demo", prod_source_label="user"), [Slot(1, ram_mb, 0, 0) for ram_mb in range(100)]
+    TaskParams(task=task, task_params={})
+    if late:
+        made = open_task_queues(task, slots, {queue.id: (queue.name, "DISK") for queue in (alpha, beta)})
+        ids = [made[slot] for slot in slots]
+    else:
+        ids = [*task_queues(task, [(alpha.id, slot) for slot in slots]).values()]
+    for id_ in ids:
+        waits(id_, None if late else alpha)
+    WAITING.forget()
+    assert len(WAITING.of(alpha.id).rows) == 100
+    assert len(WAITING.of(beta.id).rows) == (100 if late else 0)
+    Job.objects.filter(task_queue_id__in=ids[:90]).delete()
+    assert vain(alpha, {*ids[90:]}) == [ids[0], ids[90]]
+    assert vain(beta, {*ids[90:]}) == ([ids[90]] if late else []), "who asks at another of its queues does not try them again"
+
+
+def test_open_jobs_that_a_queue_cannot_take_are_tried_at_the_others() -> None:
+    """As where the storage endpoint for their outputs is gone at one of them."""
+    alpha, beta = grid("ALPHA", "BETA")
+    task = Task(vo="demo", prod_source_label="user")
+    TaskParams(task=task, task_params={})
+    places = {queue.id: (queue.name, "DISK") for queue in (alpha, beta)}
+    (id_,) = open_task_queues(task, [Slot(1, 0, 0, 0)], places).values()
+    waits(id_, None)
+    WAITING.forget()
+    assert len(WAITING.of(beta.id).rows) == 1
+    assert (vain(alpha), vain(alpha), vain(beta)) == ([id_], [], [id_])
 
 
 def compare_with_oracle(seed: int, requirements: int, resources: int) -> None:

@@ -253,6 +253,16 @@ class WaitingList:
         """Whether any of them suits the resource, limits apart, also one that was left out since."""
         return bool(self._reading.read[self.members.suiting(resource).places].any())
 
+    def waits(self, waiting: WaitingQueue) -> bool:
+        """Whether a task queue is in the list and was not left out since."""
+        place = self.members.place_of.get(waiting.id)
+        return place is not None and bool(self._reading.waits[place])
+
+    def begins_with(self, waiting: WaitingQueue) -> bool:
+        """Whether a task queue is in the list with the same first job."""
+        row = self.row_of.get(waiting.id)
+        return row is not None and row.turn == waiting.turn
+
     def drained(self, waiting: WaitingQueue) -> None:
         """A task queue had no job: it is left out from now on."""
         place = self.members.place_of.get(waiting.id)
