@@ -98,7 +98,7 @@ class _KeptList:
     at: float
     waiting: WaitingList
     first: Mapping[int, _First]
-    """The first jobs as they were read then."""
+    """The first jobs of its task queues as they were read then."""
 
 
 @dataclass(slots=True)
@@ -152,8 +152,7 @@ class WaitingWork:
             for one in asked:
                 facts = self._facts.get(one.id) if one.id not in there else None
                 for kept in filter(None, map(self._lists.get, facts.queues if facts else ())):
-                    if kept.waiting.begins_with(one):
-                        kept.waiting.drained(one)
+                    kept.waiting.drained(one)
         return there
 
     def drained(self, queue_id: int, one: WaitingQueue) -> None:
@@ -263,11 +262,12 @@ class WaitingWork:
         """The list, made of what is unchanged since the last one and of what is new."""
         kept = self._lists.get(queue_id)
         before, of_before = (kept.first, kept.waiting.row_of) if kept else ({}, {})
+        here = {id_: first[id_] for id_ in ids}  # no others: a queue that is seldom asked keeps them for long
         rows: list[WaitingQueue] = []
-        for id_ in ids:
-            row = of_before.get(id_) if before.get(id_) == first[id_] else None
+        for id_, read in here.items():
+            row = of_before.get(id_) if before.get(id_) == read else None
             if row is None and (facts := self._facts.get(id_)) is not None:
-                _, ready, job_id, weight = first[id_]
+                _, ready, job_id, weight = read
                 is_open, place = facts.queue_id is None, facts.places.get(queue_id, OutputPlace())
                 row = WaitingQueue(
                     id_, facts.requirement, -ready, job_id, facts.unit, facts.label, weight, is_open, *place
@@ -275,7 +275,7 @@ class WaitingWork:
             if row is not None:
                 rows.append(row)
         waiting = WaitingList(rows, self._index, kept.waiting if kept else None)
-        self._lists[queue_id] = _KeptList(time.monotonic(), waiting, first)
+        self._lists[queue_id] = _KeptList(time.monotonic(), waiting, here)
         return waiting
 
 

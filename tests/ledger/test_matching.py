@@ -160,6 +160,38 @@ def test_open_jobs_that_a_queue_cannot_take_are_tried_at_the_others() -> None:
     assert (vain(alpha), vain(alpha), vain(beta)) == ([id_], [], [id_])
 
 
+def test_a_job_that_was_read_since_an_ask_found_none_is_still_offered() -> None:
+    """The ask of another thread, which reads the queue anew before the one in vain says so."""
+    (alpha,) = grid("ALPHA")
+    task = Task(vo="demo", prod_source_label="user")
+    TaskParams(task=task, task_params={})
+    slot = Slot(1, 0, 0, 0)
+    id_ = task_queues(task, [(alpha.id, slot)])[alpha.id, slot]
+    waits(id_, alpha)
+    WAITING.forget()
+    (found_empty,) = WAITING.of(alpha.id).rows
+    Job.objects.all().delete()
+    waits(id_, alpha)
+    WAITING.of(alpha.id, fresh=True)
+    WAITING.drained(alpha.id, found_empty)
+    assert vain(alpha) == [id_]
+
+
+def test_of_a_reading_a_queue_keeps_no_more_than_its_own_task_queues() -> None:
+    """Else a queue that is seldom asked, or gone, would keep the first jobs of all of them."""
+    alpha, beta = grid("ALPHA", "BETA")
+    task = Task(vo="demo", prod_source_label="user")
+    TaskParams(task=task, task_params={})
+    slots = [Slot(1, ram_mb, 0, 0) for ram_mb in range(3)]
+    ids = task_queues(task, [(alpha.id, slots[0]), *((beta.id, slot) for slot in slots)])
+    for (queue_id, _), id_ in ids.items():
+        waits(id_, alpha if queue_id == alpha.id else beta)
+    WAITING.forget()
+    for queue in (alpha, beta):
+        WAITING.of(queue.id)
+    assert {queue: len(kept.first) for queue, kept in WAITING._lists.items()} == {alpha.id: 1, beta.id: 3}
+
+
 def compare_with_oracle(seed: int, requirements: int, resources: int) -> None:
     dice, queues = Random(seed), grid("ALPHA", "BETA", "GAMMA")
     needs = dict(required(dice, queues) for _ in range(requirements))

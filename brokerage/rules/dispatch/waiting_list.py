@@ -258,16 +258,11 @@ class WaitingList:
         place = self.members.place_of.get(waiting.id)
         return place is not None and bool(self._reading.waits[place])
 
-    def begins_with(self, waiting: WaitingQueue) -> bool:
-        """Whether a task queue is in the list with the same first job."""
-        row = self.row_of.get(waiting.id)
-        return row is not None and row.turn == waiting.turn
-
     def drained(self, waiting: WaitingQueue) -> None:
-        """A task queue had no job: it is left out from now on."""
-        place = self.members.place_of.get(waiting.id)
-        if place is not None:
-            self._reading.waits[place] = False
+        """A task queue had no job: it is left out from now on, unless it was read here with another first job."""
+        row = self.row_of.get(waiting.id)
+        if row is not None and row.turn == waiting.turn:
+            self._reading.waits[self.members.place_of[waiting.id]] = False
 
 
 class Fitting:
