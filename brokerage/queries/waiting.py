@@ -126,7 +126,8 @@ class WaitingWork:
         order = dispatch_order(waiting.fitting(resource, hits), asked.policy_of, turn)
         for one, policy in order:
             yield one, policy.job_window(one, turn, self._user_priorities)
-            if not waiting.waits(one):
+            # The list of now: another thread may have read the queue anew since the ask began.
+            if (kept := self._lists.get(asked.id)) is None or not kept.waiting.waits(one):
                 for other, of_other in self._with_jobs(one, order):
                     yield other, of_other.job_window(other, turn, self._user_priorities)
 
@@ -140,7 +141,7 @@ class WaitingWork:
             there = self._looked_at(asked)
             yield from (each for each in some if each[0].id in there)
             asked, n = [], min(2 * n, MOST_LOOKED_AT)
-        self._looked_at(asked)
+        self._looked_at(asked)  # nothing came behind the one that was tried: the other queues are told of it all the same
 
     def _looked_at(self, asked: Sequence[WaitingQueue]) -> Collection[int]:
         """Which of them still have jobs. Those without are not offered at any queue until what waits is read again."""

@@ -101,6 +101,19 @@ def test_jobs_go_to_pilots_of_their_own_within_the_thresholds_of_their_site() ->
     assert [f"{found.invariant.name}: {found.examples}" for found in look() if found.violations] == []
 
 
+@pytest.mark.parametrize("binding", ["early", "late"])
+def test_outputs_of_submitted_jobs_go_to_the_storage_of_their_queue(binding: str) -> None:
+    submission_queue(FEWEST_CPU_SLOTS=2)
+    grid("BETA")
+    submitted(parameters(nEvents=20, nEventsPerJob=10, binding=binding, site="ALPHA" if binding == "early" else "ALPHA,BETA"))
+    run_agents()
+    waiting = {"early": [("ALPHA", "ALPHA_DISK")] * 2, "late": [(None, "")] * 2}[binding]
+    assert list(Job.objects.values_list("computing_queue__name", "storage")) == waiting
+    assert submit() == 2
+    assert list(Job.objects.values_list("computing_queue__name", "storage")) == [("ALPHA", "ALPHA_DISK")] * 2
+    assert [f"{found.invariant.name}: {found.examples}" for found in look() if found.violations] == []
+
+
 def why(nth: int) -> set[tuple[str, str]]:
     """What keeps the job with this place from being submitted."""
     job = Job.objects.order_by("id")[nth - 1]

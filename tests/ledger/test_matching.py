@@ -115,20 +115,23 @@ def offered(dice: Random, queue: ComputingQueue) -> Resource:
     )
 
 
-def vain(queue: ComputingQueue, with_jobs: Set[int] = frozenset()) -> list[int]:
-    """The task queues that an ask tries at a queue, up to the first of these."""
+def vain(queue: ComputingQueue, with_jobs: Set[int] = frozenset(), *, read_anew: bool = False) -> list[int]:
+    """The task queues that an ask tries at a queue, up to the first of these. `read_anew`: for another ask meanwhile."""
     asked = AskedQueue(queue.id, partial(policy_of, queue.name), gdpconfig.component("dispatch"))
     tried = []
     for one, _ in WAITING.offers(asked, Resource(queue.name, cores=0, tags=None, grid_ces=None)):
         tried.append(one.id)
         if one.id in with_jobs:
             break
+        if read_anew:
+            WAITING.of(queue.id, fresh=True)
         WAITING.drained(queue.id, one)
     return tried
 
 
+@pytest.mark.parametrize("read_anew", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_task_queues_that_others_emptied_are_not_tried_one_after_the_other(late: bool) -> None:
+def test_task_queues_that_others_emptied_are_not_tried_one_after_the_other(late: bool, read_anew: bool) -> None:
     alpha, beta = grid("ALPHA", "BETA")
     task, slots = Task(vo="demo", prod_source_label="user"), [Slot(1, ram_mb, 0, 0) for ram_mb in range(100)]
     TaskParams(task=task, task_params={})
@@ -143,7 +146,7 @@ def test_task_queues_that_others_emptied_are_not_tried_one_after_the_other(late:
     assert len(WAITING.of(alpha.id).rows) == 100
     assert len(WAITING.of(beta.id).rows) == (100 if late else 0)
     Job.objects.filter(task_queue_id__in=ids[:90]).delete()
-    assert vain(alpha, {*ids[90:]}) == [ids[0], ids[90]]
+    assert vain(alpha, {*ids[90:]}, read_anew=read_anew) == [ids[0], ids[90]]
     assert vain(beta, {*ids[90:]}) == ([ids[90]] if late else []), "who asks at another of its queues does not try them again"
 
 
