@@ -19,7 +19,8 @@ import psycopg2
 import pytest
 import pytest_django.fixtures
 from django.conf import settings
-from django.db import connections
+from django.db import connection, connections
+from django.db.migrations.executor import MigrationExecutor
 from django.urls import set_urlconf
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
@@ -271,3 +272,11 @@ def nothing_known_of_the_grid() -> Iterator[None]:
     for module, kept in (*memories, ("ledger.match_limits", "LIMITS")):
         if loaded := sys.modules.get(f"brokerage.{module}"):
             getattr(loaded, kept).forget()
+
+
+@pytest.fixture
+def to_the_newest(transactional_db: None) -> Iterator[None]:
+    """The tables are as they were afterwards, those too of apps that stand on what was taken back."""
+    yield
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from threading import Thread
@@ -126,14 +126,6 @@ INSERT INTO access_credential (kind, prefix, secret, user_id, vo, site, queue, c
 VALUES ('enrolment', 'gbe_a', %(enrolment)s, NULL, 'atlas', 'A', 'ALPHA', '{}', '', NULL, NULL, NULL),
     ('user', 'gbu_a', %(user)s, %(user_id)s, '', '', '', '{}', '', NULL, NULL, NULL)
 """
-
-
-@pytest.fixture
-def to_the_newest(transactional_db: None) -> Iterator[None]:
-    """The tables are as they were afterwards, those too of apps that stand on what was taken back."""
-    yield
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from urllib.parse import urlsplit
 
@@ -69,14 +68,6 @@ def test_an_index_whose_making_was_killed_is_made_anew() -> None:
             executor.loader.get_migration(*step).apply(before, editor)
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'job_input_used_shared'")
         assert "event_range_id IS NOT NULL" in str(cursor.fetchall())
-
-
-@pytest.fixture
-def to_the_newest(transactional_db: None) -> Iterator[None]:
-    """The tables are as they were afterwards."""
-    yield
-    executor = MigrationExecutor(connection)
-    executor.migrate(executor.loader.graph.leaf_nodes())
 
 
 @pytest.mark.django_db(transaction=True)

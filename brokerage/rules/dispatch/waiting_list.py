@@ -224,9 +224,10 @@ class WaitingList:
     ) -> None:
         self.row_of: Mapping[int, WaitingQueue] = {row.id: row for row in waiting}
         index = RequirementIndex() if index is None else index
-        known = before.members if before is not None and before.members.index is index else None
-        holds = known is not None and known.hold_for(self.row_of)
-        self.members: _Members = known if known is not None and holds else _Members(self.row_of.values(), index)
+        if before is not None and before.members.index is index and before.members.hold_for(self.row_of):
+            self.members: _Members = before.members
+        else:
+            self.members = _Members(self.row_of.values(), index)
         self._reading = _Reading(self.members, self.row_of)
         self._asked: dict[tuple[Any, ...], Fitting] = {}
         self._n_places = 0
