@@ -77,6 +77,8 @@ _PILOT_CE = Prepared(
 )
 BLOCKS_UP_TO_S = 5.0
 """Where jobs are counted less often there are no blocks: what a thread leaves of one counts as used until the next count."""
+COUNT_AT_MOST = 50
+"""Jobs are counted for no more than such a part of the time, if that is often enough for blocks: their rows are locked meanwhile."""
 MOST_CES = 50
 """Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
@@ -116,6 +118,7 @@ class Limits:
     _rules: tuple[Config | None, dict[str, SiteRules]] = field(default_factory=lambda: (None, {}))
     """What was read of a configuration stays with it: threads may be at different ones for a moment."""
     _seen: dict[str, _Seen] = field(default_factory=dict)
+    _count_took_s: dict[str, float] = field(default_factory=dict)
 
     def has(self, site: str) -> bool:
         """Whether there are any at the site."""
@@ -216,6 +219,7 @@ class Limits:
     def forget(self) -> None:
         """Know nothing, as a new process."""
         self._seen.clear()
+        self._count_took_s.clear()
         self._rules = (None, {})
         BLOCKS.forget()
 
@@ -230,14 +234,16 @@ class Limits:
 
     def _read(self, site: str, rules: SiteRules) -> _Seen:
         """The gauges of a site, after the jobs there were counted, where that is due."""
-        seen = _see(site)
+        period_s = max(_period_s(), min(COUNT_AT_MOST * self._count_took_s.get(site, 0.0), BLOCKS_UP_TO_S))
+        seen = _see(site, period_s)
         if seen.gauges.keys() != rules.limits:
             _keep_only(site, rules.limits, seen.gauges.keys())
-            seen = _see(site)
-        if seen.due & rules.running.keys() and _count(
-            site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids]
-        ):
-            seen = _see(site)
+            seen = _see(site, period_s)
+        if seen.due & rules.running.keys():
+            took_s = _count(site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids])
+            if took_s is not None:
+                self._count_took_s[site] = took_s
+                seen = _see(site, period_s)
         self._seen[site] = seen
         return seen
 
@@ -254,8 +260,9 @@ def _columns(limits: Iterable[Limited]) -> tuple[list[str], list[str], list[str]
     return [each.attribute for each in some], [each.value for each in some], [each.ce for each in some]
 
 
-def _see(site: str) -> _Seen:
-    rows = [(Limited(*row[:3]), row) for row in _SEEN.run(site, _period_s())]
+def _see(site: str, period_s: float) -> _Seen:
+    """The gauges of a site; those are due that were counted longer ago than the period."""
+    rows = [(Limited(*row[:3]), row) for row in _SEEN.run(site, period_s)]
     gauges, ids = {on: Gauge(*row[3:7]) for on, row in rows}, {on: row[9] for on, row in rows}
     return _Seen(gauges, frozenset(on for on, row in rows if row[7]), ids, rows[0][1][8] if rows else 0.0)
 
@@ -277,19 +284,20 @@ def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited
             cursor.execute(_GONE, [[id_ for id_ in ids if id_ not in kept]])
 
 
-def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> bool:
-    """Count the jobs at the site anew for these limits; False: somebody else is at it.
+def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> float | None:
+    """Count the jobs at the site anew for these limits: for how many seconds their rows were locked; None: somebody else is at it.
 
     Their rows are locked first: each match that was noted is either committed, and seen, or comes after; or it is one of a block.
     """
     with transaction.atomic(savepoint=False), connection.cursor() as cursor:
         cursor.execute(_ONE_COUNTS, [site])
         if not cursor.fetchone()[0]:
-            return False
+            return None
         limits, ids = [on for on, _ in gauges], [id_ for _, id_ in gauges]
         locking(ids).run()
+        began = time.monotonic()
         kept = kept_blocks(ids)
         counts = held_slots(site, limits)
         taken, blocks = zip(*(stored(kept.get(id_, {})) for id_ in ids), strict=True)
         cursor.execute(_COUNTED, [ids, [counts[each] for each in limits], [*taken], [*blocks]])
-    return True
+    return time.monotonic() - began

@@ -113,7 +113,7 @@ class Job(models.Model):
                 condition=Exact(_in(["activated"]), _is_set("ready_priority")),
             ),
             models.CheckConstraint(name="job_kind_known", condition=Q(kind__range=(min(JobKind).value, max(JobKind).value))),
-            # Of asks of one pilot that come at once only one gets a job; also the index of all leases.
+            # Of asks of one pilot that come at once only one gets a job.
             models.UniqueConstraint(
                 fields=["lease_holder", "lease_slot"], name="job_lease_place", condition=Q(lease_holder__isnull=False)
             ),
@@ -125,6 +125,8 @@ class Job(models.Model):
             models.Index(fields=["task_id", "id"], name="job_of_task"),
             models.Index(fields=["computing_queue", "id"], name="job_open", condition=Q(ended_at__isnull=True)),
             models.Index(fields=["task_id", "ended_at"], name="job_ended_lately", condition=Q(ended_at__isnull=False)),
+            # All leases, and those of some queues.
+            models.Index(fields=["computing_queue", "task_id"], name="job_held", condition=Q(lease_holder__isnull=False)),
         ]
 
     def __str__(self) -> str:

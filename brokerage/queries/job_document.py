@@ -64,22 +64,22 @@ datasets.
 OFFSET 0 keeps the order of joins, from the pilot to its job, its files and their replicas: a plan made while tables were small
 would else read all of one and throw most away.
 """
-
-
 _JOB = Prepared("job_document", "bigint", f"{_COLUMNS} WHERE j.id = $1")
-_OF_ASKS = Prepared(
-    "job_documents_of_asks",
-    "text[], text[]",
-    f"""
+_LEASED = f"""
     SELECT document.*, l.epoch, l.lease_s, extract(epoch FROM l.token_since)::bigint, l.task_queue_id, l.is_new, ask.number
-    FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS ask(pilot, request, number)
+    FROM {{asks}} AS ask(pilot, request, number)
         CROSS JOIN LATERAL (
             SELECT id, epoch, lease_s, token_since, task_queue_id, status_since = now() AS is_new FROM brokerage_job
             WHERE lease_holder = ask.pilot AND lease_request = ask.request
                 AND (status = 'sent' OR status = 'starting' AND lease_holder = lease_request) OFFSET 0) AS l
         CROSS JOIN LATERAL ({_COLUMNS} WHERE j.id = l.id OFFSET 0) AS document
     ORDER BY document.id
-    """,
+"""
+_OF_ASK = Prepared("job_documents_of_ask", "uuid, uuid", _LEASED.format(asks="(VALUES ($1, $2, 1))"))
+_OF_ASKS = Prepared(
+    "job_documents_of_asks",
+    "text[], text[]",
+    _LEASED.format(asks="unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY"),
 )
 
 
@@ -128,6 +128,8 @@ def job_document(job_id: int) -> dict[str, Any]:
 
 def jobs_of_asks(asks: Sequence[tuple[UUID, UUID]]) -> Call:
     """To read the jobs that these asks (pilot, request) got and that are still only sent, for `leased_jobs`."""
+    if len(asks) == 1:
+        return _OF_ASK.with_values(*asks[0])
     return _OF_ASKS.with_values([str(pilot) for pilot, _ in asks], [str(request) for _, request in asks])
 
 

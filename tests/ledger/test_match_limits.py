@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -127,6 +129,32 @@ def test_a_job_that_ends_makes_room_at_the_next_count(queue: ComputingQueue, lim
     job = Job.objects.get(status="sent")
     settle_job(job.id, job.epoch, BAD, "pilot")
     time.sleep(0.4)
+    assert match(limits, groups, pilot(queue), VO)
+
+
+def test_where_counting_takes_long_it_is_done_for_a_small_part_of_the_time(
+    queue: ComputingQueue, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure("RUNNING_COUNT_PERIOD", "10ms")
+    configure("RUNNING_LIMITS", '{"SITE_ALPHA": {"vo": {"demo": 1}}}')
+    groups, counted = jobs(2), []
+
+    def many(*args: Any) -> Counter[Limited]:
+        counted.append(time.monotonic())
+        time.sleep(0.02)
+        return held_slots(*args)
+
+    monkeypatch.setattr("brokerage.ledger.match_limits.held_slots", many)
+    assert match(limits, groups, pilot(queue), VO)
+    until = time.monotonic() + 1.5
+    while time.monotonic() < until:
+        assert not match(limits, groups, pilot(queue), VO)
+        time.sleep(0.01)
+    assert 2 <= len(counted) <= 3
+    assert min(b - a for a, b in pairwise(counted)) > 0.9
+    job = Job.objects.get(status="sent")
+    settle_job(job.id, job.epoch, BAD, "pilot")
+    time.sleep(1.3)
     assert match(limits, groups, pilot(queue), VO)
 
 

@@ -119,21 +119,24 @@ class Machine:
         """SQL that (re)creates the triggers that refuse every insertion and move that the table does not have.
 
         `only` is a condition over NEW that says which rows of `db_table` this machine rules, where two machines share a table.
-        The arrows stand in the function, whose plan a session keeps; a long condition in WHEN is read anew by every statement,
-        which cost more than the move itself.
+        The arrows stand in the function, whose plan a session keeps; a condition in WHEN is read anew by every statement, which
+        costs as much as the call.
         """
         arrows = "".join(f"|{t.source}>{t.target}" for t in self.transitions if t.source != NEW)
+        when = "" if only == "TRUE" else f" WHEN ({only} AND OLD.status IS DISTINCT FROM NEW.status)"
         return f"""
 CREATE OR REPLACE FUNCTION {self.name}_refused() RETURNS trigger LANGUAGE plpgsql AS $guard$
 BEGIN
-  IF TG_OP = 'UPDATE' AND strpos('{arrows}|', '|' || OLD.status || '>' || NEW.status || '|') > 0 THEN
+  IF TG_OP = 'UPDATE' AND (
+    OLD.status = NEW.status OR strpos('{arrows}|', '|' || OLD.status || '>' || NEW.status || '|') > 0
+  ) THEN
     RETURN NEW;
   END IF;
   RAISE EXCEPTION '{self.name}: no move from % to %', CASE TG_OP WHEN 'UPDATE' THEN OLD.status ELSE '{NEW}' END, NEW.status
     USING ERRCODE = 'check_violation', TABLE = '{db_table}', COLUMN = 'status';
 END $guard$;
-CREATE OR REPLACE TRIGGER {self.name}_guard BEFORE UPDATE OF status ON {db_table} FOR EACH ROW
-  WHEN ({only} AND OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION {self.name}_refused();
+CREATE OR REPLACE TRIGGER {self.name}_guard BEFORE UPDATE OF status ON {db_table} FOR EACH ROW{when}
+  EXECUTE FUNCTION {self.name}_refused();
 CREATE OR REPLACE TRIGGER {self.name}_birth BEFORE INSERT ON {db_table} FOR EACH ROW
   WHEN ({only} AND (NEW.status IN ({(self.states & self.initial).sql})) IS NOT TRUE) EXECUTE FUNCTION {self.name}_refused();
 """
