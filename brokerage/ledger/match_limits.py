@@ -78,7 +78,7 @@ _PILOT_CE = Prepared(
 BLOCKS_UP_TO_S = 5.0
 """Where jobs are counted less often there are no blocks: what a thread leaves of one counts as used until the next count."""
 COUNT_AT_MOST = 50
-"""Jobs are counted for no more than such a part of the time, if that is often enough for blocks: their rows are locked meanwhile."""
+"""Jobs are counted for no more than such a part of the time, if blocks allow it: the rows of the limits are locked meanwhile."""
 MOST_CES = 50
 """Computing elements of a pilot that are noted; of one that names more those whose jobs are counted."""
 
@@ -285,7 +285,7 @@ def _keep_only(site: str, wanted: Collection[Limited], there: Collection[Limited
 
 
 def _count(site: str, gauges: Sequence[tuple[Limited, int]]) -> float | None:
-    """Count the jobs at the site anew for these limits: for how many seconds their rows were locked; None: somebody else is at it.
+    """Count the jobs at the site anew for these limits: how many seconds their rows were locked; None: somebody else is at it.
 
     Their rows are locked first: each match that was noted is either committed, and seen, or comes after; or it is one of a block.
     """
