@@ -24,13 +24,14 @@ class Panda(DispatchPolicy):
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """Those of the VO whose turn it is, then the others; units of a VO that stand equally together, by priority and age."""
         vos, units = fitting.vos, fitting.units()
-        if len(units) == 1:
+        places = [*map(turn.places, units)]
+        if len(vos) == 1 and places.count(places[0]) == len(places):
             yield from fitting.of_units(units)
             return
         turns = {vo: number for number, vo in enumerate(turn.dice.sample(vos, len(vos)) if len(vos) > 1 else vos)}
         stands: defaultdict[tuple[int, float], list[Unit]] = defaultdict(list)
-        for unit in units:
-            stands[turns[unit.vo], turn.places(unit)].append(unit)
+        for unit, place in zip(units, places, strict=True):
+            stands[turns[unit.vo], place].append(unit)
         for _, equal in sorted(stands.items()):
             yield from fitting.of_units(equal)
 

@@ -53,7 +53,8 @@ class Resource(NamedTuple):
     """What a pilot offers now: its queue and what is left of its slot; 0 = unknown, which sets no condition.
 
     `owners`, `owner_groups`: the only ones whose work it may do, empty: all; of a group of `sharing_groups` that is named all
-    owners are served. `required_tags`, `banned_*`: what a task queue must, and must not, list.
+    owners are served. `required_tags`, `banned_*`: what a task queue must, and must not, list. What differs from ask to ask, and
+    from queue to queue, comes first.
     """
 
     queue: str = ""
@@ -63,17 +64,17 @@ class Resource(NamedTuple):
     walltime_s: int = 0
     vo: str = ""
     cpu_time_s: int = 0
+    sites: frozenset[str] | None = None
+    stations: frozenset[str] | None = NONE
     owners: frozenset[str] = NONE
     owner_groups: frozenset[str] = NONE
     sharing_groups: frozenset[str] = NONE
     setup: str = ""
-    sites: frozenset[str] | None = None
     grid_ces: frozenset[str] | None = NONE
     platforms: frozenset[str] | None = None
     pilot_types: frozenset[str] | None = NONE
     job_types: frozenset[str] | None = None
     tags: frozenset[str] | None = NONE
-    stations: frozenset[str] | None = NONE
     required_tags: frozenset[str] = NONE
     banned_sites: frozenset[str] = NONE
     banned_grid_ces: frozenset[str] = NONE

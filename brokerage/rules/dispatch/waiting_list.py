@@ -229,7 +229,8 @@ class WaitingList:
         else:
             self.members = _Members(self.row_of.values(), index)
         self._reading = _Reading(self.members, self.row_of)
-        self._asked: dict[tuple[Any, ...], Fitting] = {}
+        self._asked: dict[int, Fitting] = {}
+        """By the identity of what suits, which each keeps: its hash would be made of all that was asked."""
         self._n_places = 0
 
     @property
@@ -241,12 +242,12 @@ class WaitingList:
     def fitting(self, resource: Resource, hits: Hits = NO_HITS) -> Fitting:
         """The task queues that suit a resource and are at no limit."""
         suiting = self.members.suiting(resource)
-        fitting = self._asked.get(suiting.asked)
+        fitting = self._asked.get(id(suiting))
         if fitting is None:
             fitting = Fitting(self._reading, suiting, NO_HITS)
             if len(self._asked) >= MOST_ASKED or self._n_places + len(suiting.places) > MOST_PLACES:
                 self._asked, self._n_places = {}, 0
-            self._asked[suiting.asked] = fitting
+            self._asked[id(suiting)] = fitting
             self._n_places += len(suiting.places)
         return Fitting(self._reading, suiting, hits) if hits else fitting
 
