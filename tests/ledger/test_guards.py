@@ -100,11 +100,9 @@ def test_database_and_table_agree_on_every_ordered_pair_of_states(machine: Machi
         row = make(old)
         put(row, machine, table)
         for new in machine.states:
-            if new == old:
-                continue
             moved = accepted(partial(type(row)._default_manager.filter(pk=row.pk).update, status=new))
-            assert moved == machine.allows(old, new), f"{machine.name}: {old} -> {new}"
-            if moved:
+            assert moved == (new == old or machine.allows(old, new)), f"{machine.name}: {old} -> {new}"
+            if moved and new != old:
                 with connection.cursor() as cursor:
                     cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER {machine.name}_guard")
                     type(row)._default_manager.filter(pk=row.pk).update(status=old)

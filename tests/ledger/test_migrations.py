@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from broker_site.roof.management.commands.states import GUARDED
 from brokerage.models import Job
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import end, run_agents, take
@@ -88,6 +89,25 @@ def test_where_outputs_go_moves_to_the_rows_of_all_jobs_and_back(to_the_newest: 
     MigrationExecutor(connection).migrate([("brokerage", "0051_where_outputs_go")])
     moved = {(ended.job_id, "finished", "GAMMA_DISK")}
     assert set(Job.objects.values_list("id", "status", "storage")) == {job for job in before if job[0] != ended.job_id} | moved
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_guard_of_every_machine_is_made_anew(to_the_newest: None) -> None:
+    """A new database has them from the code as it is: one that is older has to come to the same."""
+    triggers = "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname ~ '_(guard|birth)$' ORDER BY 1"
+    with connection.cursor() as cursor:
+        cursor.execute(triggers)
+        new = cursor.fetchall()
+    assert len(new) == 2 * len(GUARDED)
+    MigrationExecutor(connection).migrate([("brokerage", "0051_where_outputs_go"), ("workqueues", "0044_child_replaced_at")])
+    with connection.cursor() as cursor:
+        for machine, table, _ in GUARDED:
+            cursor.execute(machine.unguard_sql(table))
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+    with connection.cursor() as cursor:
+        cursor.execute(triggers)
+        assert cursor.fetchall() == new
 
 
 def _schema(server: str, name: str, migrate: str, *, new: bool = True) -> list[tuple[str, str | None]]:

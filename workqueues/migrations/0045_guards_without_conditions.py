@@ -1,6 +1,6 @@
 from django.db import migrations
 
-from workqueues.states import GUARDED
+from workqueues.states import GUARDED, elements
 
 
 class Migration(migrations.Migration):
@@ -8,4 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [("workqueues", "0044_child_replaced_at")]
 
-    operations = [migrations.RunSQL(machine.guard_sql(table, only), migrations.RunSQL.noop) for machine, table, only in GUARDED]
+    operations = [
+        migrations.RunSQL(machine.guard_sql(table, only), migrations.RunSQL.noop)
+        for machine, table, only in (*GUARDED, *elements.GUARDED)
+    ]

@@ -24,7 +24,8 @@ class Panda(DispatchPolicy):
     def order(self, fitting: Fitting, turn: Turn) -> Iterator[WaitingQueue]:
         """Those of the VO whose turn it is, then the others; units of a VO that stand equally together, by priority and age."""
         vos, units = fitting.vos, fitting.units()
-        places = [*map(turn.places, units)]
+        # Of a single one nobody asks: after each job that may put its whole tree in order anew.
+        places = [*map(turn.places, units)] if len(units) > 1 else [0.0] * len(units)
         if len(vos) == 1 and places.count(places[0]) == len(places):
             yield from fitting.of_units(units)
             return

@@ -245,6 +245,17 @@ def test_shares_that_stand_equally_are_served_by_priority_and_age_together() -> 
     assert order(waiting, Panda(), {"one": 0.5, "other": 0.5}) == [2, 4, 3, 1]
 
 
+def test_nobody_asks_where_a_single_unit_stands() -> None:
+    """After each job that may put its whole tree in order anew."""
+
+    def places(_unit: Unit) -> float:
+        raise AssertionError("there is none beside it")
+
+    one = Unit("atlas", "one")
+    fitting = WaitingList([WaitingQueue(1, NEED, 500, 5, one), WaitingQueue(2, NEED, 700, 9, one)]).fitting(PILOT)
+    assert [waiting.id for waiting in Panda().order(fitting, Turn(places, Random(1), {}))] == [2, 1]
+
+
 @pytest.mark.parametrize("priority", [1, 500, 900])
 def test_vos_take_turns_whatever_their_shares_priorities_and_ages(priority: int) -> None:
     """A VO without shares beside one whose leaf is always served first has every second turn, and so has a VO with shares."""
