@@ -19,7 +19,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.gdpconfig.values import Config
 from broker_site.foundation.kernel.verdict import Problem
-from broker_site.foundation.sql.prepared import AnswerLost
+from broker_site.foundation.sql.prepared import was_undone
 from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message_of
@@ -154,10 +154,8 @@ class PilotMatch:
             if not jobs and not before:
                 full = self._full(1) if self._tried is not None else None
                 jobs = [] if full else next(filter(None, map(self._hand_out, self.asks)), [])
-        except Exception as fault:
-            self.failed(fault)
-            raise
-        self.got(sum(job.is_new for job in jobs))
+        finally:
+            self.got(sum(job.is_new for job in jobs))
         if not (jobs := jobs or before):
             seconds = min(request.wait_s, gdpconfig.value("dispatch", "LONG_POLL"))
             return self.in_vain(full or self._why(), seconds)
@@ -171,17 +169,22 @@ class PilotMatch:
         """The ask for the task queue that suits best. Its site has its room back where none is found for a fault."""
         try:
             return next(self.asks, None)
-        except Exception as fault:
-            self.failed(fault)
+        except Exception:
+            self._end(0)
             raise
 
     def failed(self, fault: Exception) -> None:
-        """Nobody got anything of what was tried, alone or together with other asks, and the site has its room back; but where
-        jobs may have been handed out all the same it stays used.
+        """What was tried, alone or together with other asks, failed: the site has its room back, unless jobs may have been handed
+        out all the same.
         """
+        if not was_undone(fault):
+            self.turn.keep()
+        self._end(0)
+
+    def _end(self, n: int) -> None:
+        """Nothing more is asked for."""
         self._forget_asks()
-        if not isinstance(fault, AnswerLost):
-            self.turn.end(0)
+        self.turn.end(n)
 
     def _forget_asks(self) -> None:
         """They hold what they are a part of: such a ring of thirty objects would stay until the collector of garbage comes."""
@@ -214,15 +217,18 @@ class PilotMatch:
 
     def got(self, n: int) -> None:
         """The task queue asked last gave so many jobs: its unit has them, and its site the room back that they do not take."""
-        self._forget_asks()
-        self.turn.end(n)
+        self._end(n)
         if n and self._tried is not None:
             power = self.queue.core_power or CORE_POWER
             WAITING.handed_out(self._tried, n * max(self._tried.requirement.cores, 1) * power)
 
     def _hand_out(self, ask: Ask) -> list[LeasedJob]:
         """What an ask gets of the task queue that it is about."""
-        return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+        try:
+            return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+        except Exception as fault:
+            self.failed(fault)
+            raise
 
     def _why(self) -> Nothing:
         """Why there was nothing, with the limits in words."""

@@ -208,6 +208,28 @@ def test_where_the_answer_of_the_database_is_lost_the_room_stays_used_as_the_job
     assert wire.match(tokens[2]).status_code == 204
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_job_whose_document_cannot_be_made_takes_room_all_the_same(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(1)
+    tokens = [pilot_of(wire) for _ in range(2)]
+    Job.objects.update(storage="GONE")
+    assert wire.match(tokens[0]).status_code == 500
+    assert Job.objects.filter(status="sent").count() == 1
+    assert wire.match(tokens[1]).status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slot_that_cannot_be_noted_as_busy_gets_its_job(wire: Wire) -> None:  # noqa: F811
+    token = pilot_of(wire)
+    assert wire.match(token).status_code == 204
+    jobs()
+    with locked("LOCK TABLE brokerage_idleslot IN ACCESS EXCLUSIVE MODE"), connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '50ms'")
+        assert wire.match(token).status_code == 200
+        cursor.execute("RESET lock_timeout")
+
+
 def test_a_fault_while_task_queues_are_looked_for_gives_the_room_back(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """Open jobs, of which a queue that is drained gets none, and the database goes before what waits is read anew."""
     jobs()

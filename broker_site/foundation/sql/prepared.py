@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import psycopg2
-from django.db import DEFAULT_DB_ALIAS, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 from psycopg2.errors import DuplicatePreparedStatement
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
@@ -21,6 +21,11 @@ Rows = list[tuple[Any, ...]]
 
 class AnswerLost(OperationalError):
     """The connection broke before the answer came: what was asked may be done all the same."""
+
+
+def was_undone(fault: Exception) -> bool:
+    """Whether nothing was done of what a transaction was asked, which ended with this fault."""
+    return isinstance(fault, DatabaseError | InterfaceError) and not isinstance(fault, AnswerLost)
 
 
 class Prepared:
