@@ -55,13 +55,13 @@ class Joint(Generic[Matter, Result]):
 class Wish(Generic[Matter, Result, Told]):
     """One matter, and what is told of its result; `tell` may raise Refused.
 
-    `fail`: called in its place where nothing was done, to give back what was reserved for it; it raises nothing.
+    `fail`: called with the fault in its place where nothing was done, to give back what was reserved for it; it raises nothing.
     """
 
     joint: Joint[Matter, Result]
     matter: Matter
     tell: Callable[[Result], Told]
-    fail: Callable[[], None] | None = None
+    fail: Callable[[Exception], None] | None = None
 
 
 def carry_out(wishes: Sequence[Wish[Any, Any, Told]]) -> Iterator[tuple[int, Told | Exception]]:
@@ -78,7 +78,7 @@ def carry_out(wishes: Sequence[Wish[Any, Any, Told]]) -> Iterator[tuple[int, Tol
             except Exception as fault:  # noqa: BLE001 - it belongs to all whose matters these were
                 for place in together:
                     if (fail := wishes[place].fail) is not None:
-                        fail()
+                        fail(fault)
                 yield from ((place, fault) for place in together)
                 continue
             for place, result in zip(together, results, strict=True):

@@ -19,6 +19,7 @@ from broker_site.foundation.access.principal import Principal
 from broker_site.foundation.access.problems import Refused
 from broker_site.foundation.gdpconfig.values import Config
 from broker_site.foundation.kernel.verdict import Problem
+from broker_site.foundation.sql.prepared import was_undone
 from brokerage.api import pilot_operations
 from brokerage.api.joint_verbs import Joint, Wish, jointly
 from brokerage.api.messages import BROKEN_RULES, job_token, json_answer, message_of
@@ -169,11 +170,15 @@ class PilotMatch:
         try:
             return next(self.asks, None)
         except Exception:
-            self.failed()
+            self._end(0)
             raise
 
-    def failed(self) -> None:
-        """What was tried together with other asks failed: nobody got anything, and the site has its room back."""
+    def failed(self, fault: Exception) -> None:
+        """What was tried, alone or together with other asks, failed: the site has its room back, unless jobs may have been handed
+        out all the same.
+        """
+        if not was_undone(fault):
+            self.turn.keep()
         self._end(0)
 
     def _end(self, n: int) -> None:
@@ -219,7 +224,11 @@ class PilotMatch:
 
     def _hand_out(self, ask: Ask) -> list[LeasedJob]:
         """What an ask gets of the task queue that it is about."""
-        return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+        try:
+            return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+        except Exception as fault:
+            self.failed(fault)
+            raise
 
     def _why(self) -> Nothing:
         """Why there was nothing, with the limits in words."""

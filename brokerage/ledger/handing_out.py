@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db import IntegrityError
+from django.db import DatabaseError, IntegrityError, InterfaceError
 
-from broker_site.foundation.sql.prepared import Call, run_together
+from broker_site.foundation.sql.prepared import AnswerLost, Call, run_together
 from brokerage.ledger.lease import Ask, leasing, leasing_again
 from brokerage.ledger.pilots import end_idling
 from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
+
+logger = logging.getLogger(__name__)
 
 
 def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
@@ -24,9 +27,25 @@ def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[Leas
     except IntegrityError:
         # An ask, or another one of the same pilot, has just got its job through another process, or another match has just taken
         # what a limit had left: it gets none, others as ever.
-        return [[]] if len(asks) == 1 else [hand_out([ask])[0] for ask in asks]
+        return [[]] if len(asks) == 1 else _one_by_one(asks)
     jobs = leased_jobs(rows, len(asks))
-    end_idling([ask.pilot for ask, some in zip(asks, jobs, strict=True) if some])
+    try:
+        end_idling([ask.pilot for ask, some in zip(asks, jobs, strict=True) if some])
+    except (DatabaseError, InterfaceError):
+        logger.warning("slots that got jobs are noted as idle until they are looked at again", exc_info=True)
+    return jobs
+
+
+def _one_by_one(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
+    """What each gets by itself. A fault, once one has jobs, tells that not all was undone."""
+    jobs: list[list[LeasedJob]] = []
+    for ask in asks:
+        try:
+            jobs += hand_out([ask])
+        except (DatabaseError, InterfaceError) as fault:
+            if any(jobs):
+                raise AnswerLost(*fault.args) from fault
+            raise
     return jobs
 
 

@@ -63,6 +63,10 @@ class SiteTurn:
             self.held = LIMITS.at(self.site, self.ces) or held
         return jobs
 
+    def keep(self) -> None:
+        """The room that was taken stays used: jobs may have been handed out."""
+        self._taken = None
+
     def end(self, jobs: int) -> None:
         """The ask got so many jobs: the room that they do not take goes back."""
         if self._taken is not None and self._taken > jobs:

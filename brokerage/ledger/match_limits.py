@@ -115,8 +115,10 @@ class _Seen:
 class Limits:
     """The running limits and delays of all sites."""
 
-    _rules: tuple[Config | None, dict[str, SiteRules]] = field(default_factory=lambda: (None, {}))
-    """What was read of a configuration stays with it: threads may be at different ones for a moment."""
+    _known: tuple[Config | None, float, dict[str, SiteRules]] = field(default_factory=lambda: (None, 0.0, {}))
+    """How often jobs are counted, s, and the rules by site. What was read of a configuration stays with it: threads may be at
+    different ones for a moment.
+    """
     _seen: dict[str, _Seen] = field(default_factory=dict)
     _count_took_s: dict[str, float] = field(default_factory=dict)
 
@@ -159,7 +161,7 @@ class Limits:
         if seen is None or not seen.ids.keys() >= set(limits):
             seen = self._read(site, rules)
         ids = [seen.ids.get(each, 0) for each in limits]
-        may_take = _period_s() <= BLOCKS_UP_TO_S
+        may_take = self._period_s() <= BLOCKS_UP_TO_S
         taken = (
             (each, BLOCKS.take(id_, rules.running[each]))
             for each, id_ in zip(limits, ids, strict=True)
@@ -220,21 +222,28 @@ class Limits:
         """Know nothing, as a new process."""
         self._seen.clear()
         self._count_took_s.clear()
-        self._rules = (None, {})
+        self._known = (None, 0.0, {})
         BLOCKS.forget()
 
-    def _rules_of(self, site: str) -> SiteRules:
+    def _configured(self) -> tuple[float, dict[str, SiteRules]]:
         # Not by its revision: after a rollback, or a backup that was restored, the same number comes again with other limits.
-        of, known = self._rules
+        of, period_s, known = self._known
         if of is not (config := gdpconfig.current()):
-            _, known = self._rules = config, {}
+            _, period_s, known = self._known = config, float(config.value("dispatch", "RUNNING_COUNT_PERIOD")), {}
+        return period_s, known
+
+    def _period_s(self) -> float:
+        return self._configured()[0]
+
+    def _rules_of(self, site: str) -> SiteRules:
+        _, known = self._configured()
         if (rules := known.get(site)) is None:
             rules = known[site] = site_rules(site)
         return rules
 
     def _read(self, site: str, rules: SiteRules) -> _Seen:
         """The gauges of a site, after the jobs there were counted, where that is due."""
-        period_s = max(_period_s(), min(COUNT_AT_MOST * self._count_took_s.get(site, 0.0), BLOCKS_UP_TO_S))
+        period_s = max(self._period_s(), min(COUNT_AT_MOST * self._count_took_s.get(site, 0.0), BLOCKS_UP_TO_S))
         seen = _see(site, period_s)
         if seen.gauges.keys() != rules.limits:
             _keep_only(site, rules.limits, seen.gauges.keys())
@@ -249,10 +258,6 @@ class Limits:
 
 
 LIMITS = Limits()
-
-
-def _period_s() -> float:
-    return float(gdpconfig.value("dispatch", "RUNNING_COUNT_PERIOD"))
 
 
 def _columns(limits: Iterable[Limited]) -> tuple[list[str], list[str], list[str]]:

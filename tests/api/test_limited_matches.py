@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
+from threading import Timer
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +28,7 @@ from tests.api.test_pilot_verbs import Wire, wire  # noqa: F401 - a fixture
 from tests.builders import grid, parameters, submitted
 from tests.flow.steps import run_agents
 from tests.locks import locked
+from tests.pilot.conftest import until
 
 pytestmark = pytest.mark.django_db
 
@@ -183,6 +187,47 @@ def test_a_transaction_that_fails_gives_the_room_back_at_once(wire: Wire) -> Non
         cursor.execute("RESET lock_timeout")
     assert min(failed) >= 500
     assert [wire.match(token).status_code for token in tokens] == [200, 200, 204]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_where_the_answer_of_the_database_is_lost_the_room_stays_used_as_the_job_may_be_handed_out(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(2)
+    tokens = [pilot_of(wire) for _ in range(3)]
+    assert wire.match(tokens[0]).status_code == 200, "the session knows its statements"
+    with connection.cursor():
+        line = socket.socket(fileno=os.dup(connection.connection.fileno()))
+    with locked("LOCK TABLE brokerage_jobchange IN ACCESS EXCLUSIVE MODE"):
+        cut = Timer(0.3, line.shutdown, (socket.SHUT_RDWR,))
+        cut.start()
+        assert wire.match(tokens[1]).status_code == 503
+        cut.join()
+    line.close()
+    connection.close()
+    until(lambda: Job.objects.filter(status="sent").count() == 2)
+    assert wire.match(tokens[2]).status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_whose_document_cannot_be_made_takes_room_all_the_same(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(1)
+    tokens = [pilot_of(wire) for _ in range(2)]
+    Job.objects.update(storage="GONE")
+    assert wire.match(tokens[0]).status_code == 500
+    assert Job.objects.filter(status="sent").count() == 1
+    assert wire.match(tokens[1]).status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slot_that_cannot_be_noted_as_busy_gets_its_job(wire: Wire) -> None:  # noqa: F811
+    token = pilot_of(wire)
+    assert wire.match(token).status_code == 204
+    jobs()
+    with locked("LOCK TABLE brokerage_idleslot IN ACCESS EXCLUSIVE MODE"), connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '50ms'")
+        assert wire.match(token).status_code == 200
+        cursor.execute("RESET lock_timeout")
 
 
 def test_a_fault_while_task_queues_are_looked_for_gives_the_room_back(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

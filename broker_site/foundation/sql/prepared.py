@@ -10,13 +10,22 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import psycopg2
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, OperationalError, connections
 from psycopg2.errors import DuplicatePreparedStatement
 from psycopg2.extensions import cursor as Cursor  # noqa: N812 - a class with a small name
 
 from broker_site.foundation.sql.postgresql.base import DatabaseWrapper
 
 Rows = list[tuple[Any, ...]]
+
+
+class AnswerLost(OperationalError):
+    """The connection broke before the answer came: what was asked may be done all the same."""
+
+
+def was_undone(fault: Exception) -> bool:
+    """Whether nothing was done of what a transaction was asked, which ended with this fault."""
+    return isinstance(fault, DatabaseError | InterfaceError) and not isinstance(fault, AnswerLost)
 
 
 class Prepared:
@@ -87,7 +96,10 @@ def run_together(calls: list[Call]) -> Rows:
                 statement.ensure(django, cursor)
             cursor.execute(b";".join([statement.written(values, cursor) for statement, values in calls]))
             return cursor.fetchall() if cursor.description else []
-    except psycopg2.Error:
+    except psycopg2.Error as error:
+        if error.pgcode is None and django.connection is not None and django.connection.closed:
+            django.errors_occurred = True  # as `wrap_database_errors` would
+            raise AnswerLost(*error.args) from error
         with django.wrap_database_errors:
             raise
 
