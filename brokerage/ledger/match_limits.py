@@ -120,7 +120,8 @@ class Limits:
     different ones for a moment.
     """
     _seen: dict[str, _Seen] = field(default_factory=dict)
-    _count_took_s: dict[str, float] = field(default_factory=dict)
+    _counts_took_s: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    """The last two at each site: one that took long by chance is forgiven."""
 
     def has(self, site: str) -> bool:
         """Whether there are any at the site."""
@@ -221,7 +222,7 @@ class Limits:
     def forget(self) -> None:
         """Know nothing, as a new process."""
         self._seen.clear()
-        self._count_took_s.clear()
+        self._counts_took_s.clear()
         self._known = (None, 0.0, {})
         BLOCKS.forget()
 
@@ -243,15 +244,16 @@ class Limits:
 
     def _read(self, site: str, rules: SiteRules) -> _Seen:
         """The gauges of a site, after the jobs there were counted, where that is due."""
-        period_s = max(self._period_s(), min(COUNT_AT_MOST * self._count_took_s.get(site, 0.0), BLOCKS_UP_TO_S))
+        took_s = self._counts_took_s.get(site, ())
+        period_s = max(self._period_s(), min(COUNT_AT_MOST * min(took_s, default=0.0), BLOCKS_UP_TO_S))
         seen = _see(site, period_s)
         if seen.gauges.keys() != rules.limits:
             _keep_only(site, rules.limits, seen.gauges.keys())
             seen = _see(site, period_s)
         if seen.due & rules.running.keys():
-            took_s = _count(site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids])
-            if took_s is not None:
-                self._count_took_s[site] = took_s
+            last_s = _count(site, [(on, seen.ids[on]) for on in sorted(rules.running) if on in seen.ids])
+            if last_s is not None:
+                self._counts_took_s[site] = (*took_s[-1:], last_s)
                 seen = _see(site, period_s)
         self._seen[site] = seen
         return seen
