@@ -12,10 +12,12 @@ from uuid import uuid4
 
 import pytest
 from django.db import OperationalError, connection
+from django.test import Client
 from django.utils.timezone import now
 
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.roof.web.pilot_verbs import PilotVerbs
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_limits import SiteCount, advertise
 from brokerage.ledger.site_room import SITE_ROOM
@@ -46,6 +48,13 @@ def alpha() -> Iterator[None]:
     yield
     SITE_ROOM.forget()
     LIMITS.forget()
+
+
+class Beginning(Client):
+    """Begins requests as the web server does; they are carried out later."""
+
+    def request(self, **request: Any) -> Any:
+        return PilotVerbs().begin(self._base_environ(**request))  # type: ignore[attr-defined]
 
 
 def jobs(n: int = 12, **more: Any) -> None:
@@ -206,6 +215,29 @@ def test_where_the_answer_of_the_database_is_lost_the_room_stays_used_as_the_job
     connection.close()
     until(lambda: Job.objects.filter(status="sent").count() == 2)
     assert wire.match(tokens[2]).status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+def test_asks_after_the_one_whose_connection_broke_have_asked_nothing_and_their_room_comes_back(wire: Wire) -> None:  # noqa: F811
+    """Two asks of a pilot, carried out one after the other on one connection."""
+    jobs()
+    ad(8)
+    assert got(wire, 3) == 3
+    token, usual, wire.client = pilot_of(wire), wire.client, Beginning()
+    begun = [wire.match(token) for _ in range(2)]
+    wire.client = usual
+    with connection.cursor():
+        line = socket.socket(fileno=os.dup(connection.connection.fileno()))
+    with locked("LOCK TABLE brokerage_jobchange IN ACCESS EXCLUSIVE MODE"):
+        cut = Timer(0.3, line.shutdown, (socket.SHUT_RDWR,))
+        cut.start()
+        told = [answer.status_code for _, answer in PilotVerbs().end(begun)]
+        cut.join()
+    line.close()
+    assert told == [503, 503]
+    connection.close()
+    until(lambda: Job.objects.filter(status="sent").count() == 4)
+    assert got(wire, 8) == 4, "what the first may have got is used, the other got nothing"
 
 
 @pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from celery.exceptions import SoftTimeLimitExceeded
-from django.db import DatabaseError, InterfaceError
+from django.db import DatabaseError, InterfaceError, OperationalError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -120,7 +120,7 @@ def concerns_all(error: Exception) -> bool:
     if not isinstance(error, DatabaseError):
         return False
     code = code_of(error)
-    return (code != TOO_LONG and code.startswith(OF_THE_SERVER)) or (not code and type(error).__name__ == "OperationalError")
+    return (code != TOO_LONG and code.startswith(OF_THE_SERVER)) or (not code and isinstance(error, OperationalError))
 
 
 _WORDS = {

@@ -89,15 +89,18 @@ def run_together(calls: list[Call]) -> Rows:
     """Execute them one after the other in a single round trip: the rows of the last one; what the others give is dropped."""
     if not calls:
         return []
-    django = _connection()
+    django, asked = _connection(), False
     try:
         with django.plain_cursor() as cursor:
             for statement, _ in calls:
                 statement.ensure(django, cursor)
-            cursor.execute(b";".join([statement.written(values, cursor) for statement, values in calls]))
+            text = b";".join([statement.written(values, cursor) for statement, values in calls])
+            asked = True
+            cursor.execute(text)
             return cursor.fetchall() if cursor.description else []
     except psycopg2.Error as error:
-        if error.pgcode is None and django.connection is not None and django.connection.closed:
+        # A connection that was broken before has been asked nothing.
+        if asked and error.pgcode is None and django.connection is not None and django.connection.closed:
             django.errors_occurred = True  # as `wrap_database_errors` would
             raise AnswerLost(*error.args) from error
         with django.wrap_database_errors:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker_site.foundation.agency import batches
 from broker_site.foundation.agency.batches import in_halves, in_words, one_by_one
+from broker_site.foundation.sql.prepared import AnswerLost
 
 
 class FromDatabase(Exception):
@@ -103,3 +104,16 @@ def test_of_a_fault_of_the_database_users_read_a_sentence_of_ours() -> None:
     assert in_words(fault(DataError, "22003")) == "a value is larger than can be stored, or of another form"
     assert "text of the database" not in in_words(fault(OperationalError, "XX000"))
     assert in_words(ZeroDivisionError("by zero")) == "ZeroDivisionError: by zero"
+
+
+def test_no_item_is_set_aside_as_the_connection_broke_under_it() -> None:
+    left: list[int] = []
+
+    def work(item: int) -> None:
+        error = AnswerLost("server closed the connection unexpectedly")
+        error.__cause__ = Exception()
+        raise error
+
+    with pytest.raises(AnswerLost):
+        one_by_one([1, 2], work, lambda item, error: left.append(item))
+    assert not left
