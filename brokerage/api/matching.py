@@ -31,7 +31,7 @@ from brokerage.ledger.limited_handing_out import SiteTurn
 from brokerage.ledger.pilots import end_idling, note_vain_ask
 from brokerage.ledger.site_room import SITE_ROOM
 from brokerage.queries.dispatch_policies import policy_fault, policy_of
-from brokerage.queries.job_document import LeasedJob
+from brokerage.queries.job_document import LeasedJob, Untold
 from brokerage.queries.pilots import PILOT_CORES, QUEUES, PilotQueue, held_by
 from brokerage.queries.submission import NONE
 from brokerage.queries.waiting import WAITING, AskedQueue
@@ -144,9 +144,10 @@ class PilotMatch:
     def _asked(self, config: Config) -> AskedQueue:
         return AskedQueue(self.queue.id, partial(policy_of, self.queue.name), config.component("dispatch"))
 
-    def tell(self, jobs: list[LeasedJob]) -> HttpResponse:
+    def tell(self, got: list[LeasedJob] | Untold) -> HttpResponse:
         """The answer to the ask, with the jobs that it got; without, the other task queues are tried."""
         request, full = self.ask.request, None
+        jobs = self._jobs_of(got)
         try:
             if self._tried is None and (best := next(self.asks, None)) is not None:
                 jobs = self._hand_out(best)  # no other ask was carried out together with it
@@ -224,11 +225,23 @@ class PilotMatch:
 
     def _hand_out(self, ask: Ask) -> list[LeasedJob]:
         """What an ask gets of the task queue that it is about."""
+        if self._tried is None:
+            return []
         try:
-            return self.turn.hand_out(ask, self._tried) if self._tried is not None else []
+            got = self.turn.hand_out(ask, self._tried)
         except Exception as fault:
             self.failed(fault)
             raise
+        return self._jobs_of(got)
+
+    def _jobs_of(self, got: list[LeasedJob] | Untold) -> list[LeasedJob]:
+        """The jobs that it got; raises why they cannot be told, and room that they do not take goes back."""
+        if not isinstance(got, Untold):
+            return got
+        if got.used:
+            self.turn.keep()
+        self._end(0)
+        raise got.fault
 
     def _why(self) -> Nothing:
         """Why there was nothing, with the limits in words."""

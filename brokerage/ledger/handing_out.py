@@ -8,15 +8,15 @@ from uuid import UUID
 
 from django.db import DatabaseError, IntegrityError, InterfaceError
 
-from broker_site.foundation.sql.prepared import AnswerLost, Call, run_together
+from broker_site.foundation.sql.prepared import Call, run_together, was_undone
 from brokerage.ledger.lease import Ask, leasing, leasing_again
 from brokerage.ledger.pilots import end_idling
-from brokerage.queries.job_document import LeasedJob, jobs_of_asks, leased_jobs
+from brokerage.queries.job_document import LeasedJob, Untold, jobs_of_asks, leased_jobs
 
 logger = logging.getLogger(__name__)
 
 
-def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
+def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob] | Untold]:
     """What each of these asks, of different pilots, gets: ready jobs, or those it got before and that are still only sent.
 
     `noting`: what notes the leases, in the same transaction.
@@ -36,19 +36,21 @@ def hand_out(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[Leas
     return jobs
 
 
-def _one_by_one(asks: Sequence[Ask]) -> list[list[LeasedJob]]:
-    """What each gets by itself. A fault, once one has jobs, tells that not all was undone."""
-    jobs: list[list[LeasedJob]] = []
+def _one_by_one(asks: Sequence[Ask]) -> list[list[LeasedJob] | Untold]:
+    """What each gets by itself. After a fault of the database nothing more is asked of it."""
+    jobs: list[list[LeasedJob] | Untold] = []
     for ask in asks:
         try:
             jobs += hand_out([ask])
         except (DatabaseError, InterfaceError) as fault:
-            if any(jobs):
-                raise AnswerLost(*fault.args) from fault
-            raise
+            jobs.append(Untold(fault, used=not was_undone(fault)))
+            return jobs + [Untold(fault, used=False)] * (len(asks) - len(jobs))
     return jobs
 
 
 def handed_out_before(pilot: UUID, request: UUID) -> list[LeasedJob]:
     """The jobs that this very ask got before, if its answer was lost and they are still only sent; their leases are prolonged."""
-    return leased_jobs(run_together([leasing_again(pilot, request), jobs_of_asks([(pilot, request)])]), 1)[0]
+    (jobs,) = leased_jobs(run_together([leasing_again(pilot, request), jobs_of_asks([(pilot, request)])]), 1)
+    if isinstance(jobs, Untold):
+        raise jobs.fault
+    return jobs

@@ -9,7 +9,7 @@ from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_room import SITE_ROOM
-from brokerage.queries.job_document import LeasedJob
+from brokerage.queries.job_document import LeasedJob, Untold
 from brokerage.rules.dispatch.match_limits import FREE
 from brokerage.rules.dispatch.requirement import Hits
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
@@ -43,7 +43,7 @@ class SiteTurn:
             self._taken, self.no_room = room, room == 0
         return self._taken
 
-    def hand_out(self, ask: Ask, waiting: WaitingQueue) -> list[LeasedJob]:
+    def hand_out(self, ask: Ask, waiting: WaitingQueue) -> list[LeasedJob] | Untold:
         """What the ask gets of the task queue, within the limits on kinds of jobs."""
         if not self.by_kind:
             return hand_out([ask])[0]
@@ -52,7 +52,7 @@ class SiteTurn:
             return hand_out([ask])[0]
         began = time.monotonic()
         jobs = hand_out([ask._replace(limits=limits)], LIMITS.noting(self.site, self.ces, ask.pilot, ask.request))[0]
-        if any(job.is_new for job in jobs):
+        if jobs.used if isinstance(jobs, Untold) else any(job.is_new for job in jobs):
             LIMITS.matched(self.site, limits)
             return jobs
         LIMITS.not_matched(limits)

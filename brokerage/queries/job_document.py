@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -121,6 +122,14 @@ class _JobRow(NamedTuple):
     kind: int
 
 
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """An ask that cannot be told its jobs. `used`: it may have got some now, not by the same request before."""
+
+    fault: Exception
+    used: bool
+
+
 def job_document(job_id: int) -> dict[str, Any]:
     """The job as the pilot's wire format has it, without lease and token."""
     return _document(_JobRow(*_JOB.run(job_id)[0]))
@@ -133,12 +142,19 @@ def jobs_of_asks(asks: Sequence[tuple[UUID, UUID]]) -> Call:
     return _OF_ASKS.with_values([str(pilot) for pilot, _ in asks], [str(request) for _, request in asks])
 
 
-def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob]]:
-    """The rows of `jobs_of_asks` with so many asks: the jobs of each."""
+def leased_jobs(rows: Rows, asks: int) -> list[list[LeasedJob] | Untold]:
+    """The rows of `jobs_of_asks` with so many asks: the jobs of each. One whose document cannot be made stops no other ask."""
     jobs: list[list[LeasedJob]] = [[] for _ in range(asks)]
+    untold: dict[int, Exception] = {}
+    fresh = set()
     for *columns, epoch, lease_s, issued, task_queue, is_new, number in rows:
-        jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued, task_queue, is_new))
-    return jobs
+        if is_new:
+            fresh.add(number)
+        try:
+            jobs[number - 1].append(LeasedJob(_document(_JobRow(*columns)), epoch, lease_s, issued, task_queue, is_new))
+        except Exception as fault:  # noqa: BLE001 - whatever it is, it is that of this job
+            untold[number] = fault
+    return [Untold(untold[n], n in fresh) if n in untold else some for n, some in enumerate(jobs, 1)]
 
 
 def _document(job: _JobRow) -> dict[str, Any]:

@@ -11,13 +11,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection
 from django.test import Client
 from django.utils.timezone import now
 
 from broker_site.foundation.access.credentials import issue_enrolment
 from broker_site.foundation.gdpconfig import set_override
+from broker_site.foundation.sql.prepared import Call, Rows
 from broker_site.roof.web.pilot_verbs import PilotVerbs
+from brokerage.ledger import handing_out
 from brokerage.ledger.match_limits import LIMITS
 from brokerage.ledger.site_limits import SiteCount, advertise
 from brokerage.ledger.site_room import SITE_ROOM
@@ -249,6 +251,50 @@ def test_a_job_whose_document_cannot_be_made_takes_room_all_the_same(wire: Wire)
     assert wire.match(tokens[0]).status_code == 500
     assert Job.objects.filter(status="sent").count() == 1
     assert wire.match(tokens[1]).status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_whose_document_cannot_be_made_takes_room_once_however_often_the_pilot_asks(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(8)
+    token, request = pilot_of(wire), str(uuid4())
+    Job.objects.update(storage="GONE")
+    assert [wire.match(token, request=request).status_code for _ in range(4)] == [500] * 4
+    SITE_ROOM.hand_back()
+    assert (Job.objects.filter(status="sent").count(), SiteAdvertisement.objects.get().matched) == (1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_such_a_job_is_in_the_way_of_no_other_ask_that_came_together_with_it(wire: Wire) -> None:  # noqa: F811
+    jobs()
+    ad(8)
+    tokens, usual, wire.client = [pilot_of(wire) for _ in range(3)], wire.client, Beginning()
+    Job.objects.filter(id=min(Job.objects.values_list("id", flat=True))).update(storage="GONE")
+    begun, wire.client = [wire.match(token) for token in tokens], usual
+    assert sorted(answer.status_code for _, answer in PilotVerbs().end(begun)) == [200, 200, 500]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_asks_done_one_by_one_those_before_a_fault_get_their_jobs_and_others_take_no_room(
+    wire: Wire,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    jobs()
+    ad(8)
+    tokens, usual, wire.client = [pilot_of(wire) for _ in range(4)], wire.client, Beginning()
+    begun, wire.client = [wire.match(token) for token in tokens], usual
+    faults = iter([IntegrityError("raced"), None, OperationalError("its row is locked")])
+    run = handing_out.run_together
+
+    def failing(calls: list[Call]) -> Rows:
+        if (fault := next(faults, None)) is not None:
+            raise fault
+        return run(calls)
+
+    monkeypatch.setattr(handing_out, "run_together", failing)
+    assert sorted(answer.status_code for _, answer in PilotVerbs().end(begun)) == [200, 503, 503, 503]
+    SITE_ROOM.hand_back()
+    assert SiteAdvertisement.objects.get().matched == 1
 
 
 @pytest.mark.django_db(transaction=True)

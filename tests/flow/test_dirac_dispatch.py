@@ -19,6 +19,7 @@ from brokerage.ledger.handing_out import hand_out
 from brokerage.ledger.lease import Ask, HeldAtMost
 from brokerage.models import ComputingQueue, GroupUse, Job, TaskQueue
 from brokerage.queries.dispatch_policies import policy_of
+from brokerage.queries.job_document import Untold
 from brokerage.queries.waiting import WAITING, AskedQueue
 from brokerage.rules.dispatch.requirement import Resource
 from tests.builders import grid, parameters, pilot, submitted
@@ -132,7 +133,9 @@ def test_one_of_the_ten_oldest_jobs_of_a_priority_is_taken() -> None:
     task_queue, places = TaskQueue.objects.get().id, list[int]()
     for n in range(20):
         ask = Ask(task_queue, pilot(alpha, f"slot{n}"), uuid4(), 60, HeldAtMost(), first=(-1, 0), window=10)
-        ((job,),) = hand_out([ask])
+        (got,) = hand_out([ask])
+        assert not isinstance(got, Untold)
+        (job,) = got
         places.append(ids.index(job.document["id"]))
     assert sorted(places) == list(range(20))
     assert all(place < 10 + n for n, place in enumerate(places))

@@ -24,7 +24,7 @@ from brokerage.ledger.match_gauges import Passing
 from brokerage.ledger.match_limits import LIMITS, Limits
 from brokerage.models import ComputingQueue, Job, MatchGauge
 from brokerage.queries.held_slots import forget_tasks
-from brokerage.queries.job_document import LeasedJob
+from brokerage.queries.job_document import LeasedJob, Untold
 from brokerage.rules.dispatch.waiting_list import WaitingQueue
 from tests.builders import grid, pilot
 from tests.ledger.test_match_limits import PROCESSES, SITE, VO, _match_for, configure, jobs, match
@@ -243,7 +243,7 @@ def test_who_slept_until_its_block_was_over_tries_again(
     turn, waiting = SiteTurn(SITE), cast("WaitingQueue", SimpleNamespace(values=lambda name: VO.get(name, frozenset())))
     asks = [Ask(group, pilot(queue, str(n)), uuid4(), 60.0, HeldAtMost()) for n in range(2)]
 
-    def hand_out_late(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob]]:
+    def hand_out_late(asks: Sequence[Ask], noting: Sequence[Call] = ()) -> list[list[LeasedJob] | Untold]:
         blocks = asks[0].limits.blocks if asks[0].limits and not slept else ()
         for block in blocks:
             block.until = block.ends_at = 0.0
