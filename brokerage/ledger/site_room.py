@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from threading import Lock, Thread
 
@@ -21,6 +21,8 @@ from brokerage.queries.site_limits import AdvertisedSite, advertised_sites, max_
 
 FRESH_S = 0.5
 """How old what is known of the advertisements may be: a site's first one, its stations, and that it has no room."""
+HANDED_BACK = 32
+"""Blocks of a site that are known after they were handed back: matches that came to nothing may be of several of them."""
 
 logger = logging.getLogger(__name__)
 _NOT_HANDED_BACK = "room of sites is not handed back, it counts as used until they advertise anew: %s"
@@ -34,14 +36,20 @@ class _Held:
     left: int
     ends_at: float
 
+    def take_back(self, n: int) -> int:
+        """How many of `n` matches that were not made may be of this block, which has them again."""
+        back = min(n, self.block.n - self.left)
+        self.left += back
+        return back
+
 
 @dataclass(slots=True)
 class _Place:
-    """One site: its block, the last one that was handed back, and until when it is known to have no room."""
+    """One site: its block, the last ones that were handed back, and until when it is known to have no room."""
 
     lock: Lock = field(default_factory=Lock)
     held: _Held | None = None
-    handed_back: Block | None = None
+    handed_back: deque[_Held] = field(default_factory=lambda: deque(maxlen=HANDED_BACK))
     none_until: float = 0.0
     size: int = 1
 
@@ -80,16 +88,17 @@ class SiteRoom:
         """So many matches that were taken were not made. Raises nothing: what the database does not take counts as used."""
         place = self._places[site]
         with place.lock:
-            held, block = place.held, place.handed_back
-            if held is not None and time.monotonic() < held.ends_at:
-                n -= (kept := min(n, held.block.n - held.left))
-                held.left += kept
-            elif held is not None:
-                block = held.block
             place.none_until = 0.0
-            if n > 0 and block is not None:
+            if place.held is not None:
+                n -= place.held.take_back(n)
+            for block in reversed(place.handed_back):
+                if n <= 0:
+                    break
+                if not (n_back := block.take_back(n)):
+                    continue
+                n -= n_back
                 try:
-                    handing_back(block.id, site, n).run()
+                    handing_back(block.block.id, site, n_back).run()
                 except (DatabaseError, InterfaceError) as exc:
                     logger.warning(_NOT_HANDED_BACK, exc)
 
@@ -103,9 +112,10 @@ class SiteRoom:
                 if not all_of_it and time.monotonic() < held.ends_at:
                     ends.append(held.ends_at)
                     continue
-                place.held, place.handed_back = None, held.block
+                place.held, left = None, held.left
+                place.handed_back.append(held)
             # Not under the lock: a match whose connection is cut would go on waiting for a database that does not answer here.
-            handing_back(held.block.id, site, held.left).run()
+            handing_back(held.block.id, site, left).run()
         return min(ends, default=None)
 
     def reason(self, site: str) -> str:
@@ -134,7 +144,8 @@ class SiteRoom:
                 before = [handing_back(last.block.id, site, last.left)]
             else:
                 used_up = last.block.id
-            place.held, place.handed_back = None, last.block
+            place.held = None
+            place.handed_back.append(last)
             place.size = min(BLOCK, 2 * last.block.n) if not last.left and now < last.ends_at else 1
         block = take_room(site, max(n, place.size), max_age_s(), before, used_up)
         if block is None:

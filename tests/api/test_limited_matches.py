@@ -345,6 +345,18 @@ def test_an_ask_that_is_sent_again_counts_once(wire: Wire, monkeypatch: pytest.M
     assert got(wire, 3) == 2, "of room for three the ask took one"
 
 
+@pytest.mark.django_db(transaction=True)
+def test_an_ask_that_is_sent_many_times_at_once_takes_the_room_of_one_job(wire: Wire) -> None:  # noqa: F811
+    """Room in blocks of one, two and more is taken for all of them before any is told its job."""
+    jobs()
+    ad(8)
+    token, request, usual, wire.client = pilot_of(wire), str(uuid4()), wire.client, Beginning()
+    begun, wire.client = [wire.match(token, request=request) for _ in range(8)], usual
+    assert {answer.status_code for _, answer in PilotVerbs().end(begun)} == {200}
+    SITE_ROOM.hand_back()
+    assert (Job.objects.filter(status="sent").count(), SiteAdvertisement.objects.get().matched) == (1, 1)
+
+
 def test_jobs_with_stations_go_to_sites_that_advertise_one_of_them(wire: Wire) -> None:  # noqa: F811
     ad(50, stations=("st7",), ago_s=20)
     jobs(2, stations=["st1", "st7"])
