@@ -49,7 +49,7 @@ WHERE i.status <> CASE WHEN j.status = 'finished' THEN 'used' WHEN j.ended_at IS
 
 -- e: an output of a job is not in the state that the job's end implies
 SELECT DISTINCT j.id FROM brokerage_job j JOIN workqueues_file f ON f.out_job_id = j.id
-WHERE NOT (f.type = 'log' AND f.status = 'finished' AND j.ended_at IS NOT NULL)  -- also a job that fails leaves its log
+WHERE NOT (f.type IN ('log', 'trn_log') AND f.status = 'finished' AND j.ended_at IS NOT NULL)  -- also a job that fails leaves its log
   AND f.status <> CASE WHEN j.status = 'finished' THEN 'finished' WHEN j.ended_at IS NOT NULL THEN 'failed' ELSE 'running' END;
 
 -- e: an ended job without result, or a result of a job that has not ended
