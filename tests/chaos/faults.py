@@ -11,7 +11,8 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +65,7 @@ def victims(system: System, kind: str) -> list[int]:
     if kind == "web worker":
         return children["web"].pids()[1:]
     if kind == "celery child":
-        return children["worker"].pids()[1:]
+        return _all_processes(system, "worker")[1:]
     if kind in ("pilot", STOP):
         return [child.pid for name, child in children.items() if name.startswith("pilot-") and child.pid]
     if kind == SUBMITTED_PILOT:
@@ -87,7 +88,16 @@ def _all_processes(system: System, name: str) -> list[int]:
     if name == "postgres":
         identity = system.instance.postgres.identity() if system.instance.postgres else None
         return [identity.pid, *(each.pid for each in psutil.Process(identity.pid).children())] if identity else []
-    return system.children[name].pids()
+    return _without_pilots(system, system.children[name].pids())
+
+
+def _without_pilots(system: System, pids: Collection[int]) -> list[int]:
+    """Those that are not of a pilot which the worker started for a job: it is no part of the broker, and goes on without it."""
+    of_pilots: set[int] = set()
+    for pilot in _submitted_pilots(system):
+        with suppress(psutil.NoSuchProcess):
+            of_pilots |= {pilot, *(each.pid for each in psutil.Process(pilot).children(recursive=True))}
+    return [pid for pid in pids if pid not in of_pilots]
 
 
 def _backends(system: System) -> list[int]:
