@@ -108,6 +108,8 @@ def test_each_line_asks_for_its_own_right(editor: Client) -> None:
 
 
 def test_work_queues_change_places_move_into_partitions_and_stay_while_they_have_tasks(editor: Client) -> None:
+    # It comes with a new database, but tests with transactions of their own leave none.
+    WorkQueue.objects.get_or_create(queue_name="default", vo="*", defaults={"queue_type": "", "queue_order": 1000})
     made = post(
         editor, queue("a", 1), queue("b", 2, criteria="processingType = 'x'"), queue("part", 3, is_partition=True),
         queue("sub/managed", 4, partition="part (demo)", queue_share=5),
